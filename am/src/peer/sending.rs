@@ -201,7 +201,11 @@ impl Peer {
     /// As [`try_request`](Self::try_request), and when there are more words than the peer takes.
     #[doc(hidden)]
     #[inline]
-    pub fn try_request_words(&self, id: RequestId<Words>, words: &[u64]) -> Result<bool, SendError> {
+    pub fn try_request_words(
+        &self,
+        id: RequestId<Words>,
+        words: &[u64],
+    ) -> Result<bool, SendError> {
         let content = Content { words, payload: &[] };
         self.link.check_allowed(content)?;
         self.link.try_request(id.index(), content)

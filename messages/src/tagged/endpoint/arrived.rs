@@ -1,8 +1,6 @@
 //! Messages that have come, and the receives that they belong to.
 
-use std::any::Any;
-use std::fmt::Debug;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use doorbell_verbs::floor::locked;
@@ -14,10 +12,8 @@ use crate::tagged::wire::Description;
 /// A message that has come, before a program has it.
 #[derive(Debug)]
 pub struct Arrived {
-    pub bits: u64,
     pub len: usize,
     pub content: Content,
-    pub from: Arc<Sender>,
     /// The number by which the sender waits for the message's end; zero if it does not wait, or was
     /// told of it.
     pub number: u64,
@@ -45,19 +41,6 @@ impl Arrived {
         self
     }
 }
-
-/// A peer as the program knows it, which all messages of the peer name as their sender.
-#[derive(Debug)]
-pub struct Sender {
-    pub source: Source,
-    /// The name by which others connect to the peer, as far as it is known.
-    pub name: Option<Box<str>>,
-    /// The endpoint that knows the peer by this number.
-    pub home: Weak<dyn Home>,
-}
-
-/// An endpoint, of whatever type it is.
-pub trait Home: Any + Debug + Send + Sync {}
 
 /// How a message begins that comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

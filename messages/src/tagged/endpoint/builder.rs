@@ -194,7 +194,7 @@ impl EndpointBuilder {
         }
         let shared = Shared::new(self.limits, rails);
         let runner: Weak<dyn am::Runner> = Arc::downgrade(&(shared.clone() as _));
-        shared.due.signal_by(shared.bundle().run_beside(runner));
+        shared.core.due.signal_by(shared.bundle().run_beside(runner));
         let mut open =
             Open { endpoints: Vec::new(), shared, tasks: Vec::new(), _own_nics: OwnNics(own_nics) };
         let devices = Arc::new(AtomicUsize::new(bundles.len()));

@@ -35,7 +35,7 @@ impl Shared {
         let owed = state.peers.iter().filter(|&(source, known)| {
             known.lane.holds_any() || known.outgoing.holds_any() || is_owed(source)
         });
-        owed.map(|(_, known)| peer_text(known.sender.name.as_deref()).into()).collect()
+        owed.map(|(_, known)| peer_text(known.name.as_deref()).into()).collect()
     }
 }
 

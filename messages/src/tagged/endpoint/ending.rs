@@ -54,11 +54,9 @@ impl Shared {
         }
         state.remove_links_to(source);
         let known = state.peers.remove(source);
-        let sender = known.as_ref().map(|known| known.sender.clone());
-        let name = sender.as_ref().and_then(|sender| sender.name.as_deref());
-        let (peer, why) = (peer_text(name), why_gone(link.ending()));
-        let gone = sender.map(|sender| Gone { sender, why: why.clone() });
-        gone.into_iter().for_each(|gone| state.remember(gone));
+        let name = known.as_ref().and_then(|known| known.name.clone());
+        let (peer, why) = (peer_text(name.as_deref()), why_gone(link.ending()));
+        state.remember(Gone { source, name, why: why.clone() });
         let is_closed = state.is_closed;
         let mut effects = Effects::default();
         let State { incoming, peers, .. } = &mut *state;

@@ -168,6 +168,11 @@ impl Frame {
 }
 
 impl Outbound {
+    /// Returns whether the message is its body alone, whose end its sender does not wait for.
+    pub fn is_plain(&self) -> bool {
+        !self.long && self.number == 0
+    }
+
     fn into_packet(self, kind: Kind, word: u64, last: bool, most: usize) -> (Packet, Option<Rest>) {
         let Self { len, long, number, .. } = self;
         let words = [word, Heading { len, last, long }.word(), number];
@@ -184,6 +189,11 @@ impl From<Outbound> for Rest {
 }
 
 impl Rest {
+    /// Returns what is left of a message all of which was sent.
+    pub fn sent(self) -> Self {
+        Self { payload: Bytes::new(), ..self }
+    }
+
     /// Splits off as much as one packet carries.
     fn split(&mut self, most: usize) -> Bytes {
         self.payload.split_to(most.min(self.payload.len()))

@@ -4,14 +4,13 @@
 //! anybody. So a peer that has connected to this endpoint is found by its name only with a
 //! [`Proof`], and what a program sends to an endpoint by its name goes there.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use doorbell_am::{self as am, CallError, Unwelcome};
 use tokio::time::Instant;
 
-use super::arrived::Sender;
 use super::effects::Effects;
 use super::shared::{OwnRail, Shared};
 use super::state::{Known, State};
@@ -50,13 +49,9 @@ impl Shared {
     pub async fn greet(
         self: &Arc<Self>,
         links: &[(am::Peer, String)],
-    ) -> Result<Arc<Sender>, ConnectError> {
+    ) -> Result<Source, ConnectError> {
         let count = links.len() as u16;
         let (first, name) = links.first().ok_or(ConnectError::NoName)?;
-        let sender = |source| {
-            let home: Weak<Self> = Arc::downgrade(self);
-            Arc::new(Sender { source, name: Some(name.as_str().into()), home })
-        };
         let (source, joins) = {
             let mut state = self.lock();
             let before = state.connected_by(name).map(|(source, _)| source);
@@ -76,7 +71,7 @@ impl Shared {
                     }
                     (source, known.told)
                 }
-                _ => return Ok(sender(source)),
+                _ => return Ok(source),
             }
         };
         for (place, (link, name)) in (0..).zip(links) {
@@ -88,7 +83,7 @@ impl Shared {
                     // No program has heard of the peer as that of this connection.
                     self.gone(link);
                     self.lock().add_link(link, other, 0);
-                    return Ok(sender(other));
+                    return Ok(other);
                 }
                 Err(Ungreeted::OtherKind) => {
                     links.iter().for_each(|(link, _)| self.gone(link));
@@ -102,7 +97,7 @@ impl Shared {
                 }
             }
         }
-        Ok(sender(source))
+        Ok(source)
     }
 
     /// Greets a peer over one connection. If the peer has connected to this endpoint, too, and has

@@ -36,10 +36,12 @@ pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
                 request.note_woken();
             }
         })
-        .request_words(SHORT, move |request, words| match short.takes_short(request.noted(), words) {
-            Some(true) => request.note_woken(),
-            Some(false) => {}
-            None => drop(short.unknown(&request.peer())),
+        .request_words(SHORT, move |request, words| {
+            match short.takes_short(request.noted(), words) {
+                Some(true) => request.note_woken(),
+                Some(false) => {}
+                None => drop(short.unknown(&request.peer())),
+            }
         })
         .request(ACKNOWLEDGED, move |request, next: u64| {
             acknowledged.acknowledged(&request.peer(), next);

@@ -235,6 +235,19 @@ impl Lane {
                 true
             });
         }
+        // Fast path: a short message takes its credit as it is sent.
+        if let Some((bits, body)) = queue.frames.first_short()
+            && let Some((words, count)) = short_words(bits, body)
+        {
+            let is_sent = match self.first.try_request_words(SHORT, &words[..count]) {
+                Ok(true) => true,
+                Ok(false) | Err(am::SendError::InHandler) => return false,
+                Err(_) => false,
+            };
+            let sent = queue.frames.pop().and_then(Frame::into_rest);
+            self.left(queue, sent.map(Rest::sent), is_sent);
+            return true;
+        }
         let Ok(Some(credit)) = self.first.try_credit() else { return false };
         if let Some(frame) = queue.frames.pop() {
             let (packet, rest) = frame.into_packet(self.first.longest_payload());
@@ -329,12 +342,24 @@ impl Frames {
             }
         }
         // What receives have taken of a window one after the other is given back at once.
-        if let (Some(Frame::Freed(before)), &Frame::Freed(cost)) = (self.waiting.back_mut(), &frame) {
+        if let (Some(Frame::Freed(before)), &Frame::Freed(cost)) = (self.waiting.back_mut(), &frame)
+        {
             *before += cost;
             return;
         }
         self.answers += usize::from(frame.is_answer());
         self.waiting.push_back(frame);
+    }
+
+    /// Returns the match bits and the body of the first frame, if that is a message in one piece of
+    /// which nothing else is said.
+    fn first_short(&self) -> Option<(u64, &[u8])> {
+        match self.waiting.front()? {
+            Frame::Eager { bits, last: false, outbound } if outbound.is_plain() => {
+                Some((*bits, &outbound.payload))
+            }
+            _ => None,
+        }
     }
 
     fn pop(&mut self) -> Option<Frame> {

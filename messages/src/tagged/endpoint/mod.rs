@@ -14,7 +14,8 @@
 //! | `closing_state` | the tasks that close an endpoint, and the peers that were lost |
 //! | `effects` | what follows from an event, and is done without the state's lock |
 //! | `state` | the receives, the peers, and what goes to each |
-//! | `shared` | what programs do: they send, receive, cancel, probe |
+//! | `core` | what programs do that needs no device: they receive, cancel, probe |
+//! | `shared` | what handles and handlers share: the core, the devices, and what is sent |
 //! | `pulling`, `receiving`, `greeting`, `ending` | what peers do |
 //! | `handlers` | the handlers of Active Messages by which peers do that |
 //! | `waiting`, `send`, `peer`, `receive` | requests and peers, as programs hold them |
@@ -25,6 +26,7 @@ mod arrived;
 mod builder;
 mod closing;
 mod closing_state;
+mod core;
 mod due;
 mod effects;
 mod ending;
@@ -147,8 +149,8 @@ impl Endpoint {
         if links.is_empty() {
             return Err(ConnectError::NoName);
         }
-        let sender = self.0.shared.greet(&links).await?;
-        Ok(Peer(sender))
+        let source = self.0.shared.greet(&links).await?;
+        Ok(Peer::new(self.0.shared.core.clone(), source))
     }
 
     /// Posts a receive of a message of any length, up to the
@@ -162,7 +164,7 @@ impl Endpoint {
     /// has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
         let room = room.min(self.0.shared.limits.longest);
-        Receiving::post(&self.0.shared, of, room)
+        Receiving::post(&self.0.shared.core, of, room)
     }
 
     /// Posts a receive that scatters the body of its message into pieces. Each is filled to its
@@ -185,15 +187,16 @@ impl Endpoint {
     /// # }
     /// ```
     pub fn receive_into(&self, pieces: impl Into<Vec<BytesMut>>, of: Match) -> Receiving {
-        Receiving::post_into(&self.0.shared, of, pieces.into())
+        Receiving::post_into(&self.0.shared.core, of, pieces.into())
     }
 
     /// Looks for a message that a receive would take now, and leaves it. A message that its sender
     /// holds, because the window is full, is seen after some time by a program that probes again
     /// and again.
     pub fn probe(&self, of: Match) -> Option<Probed> {
-        let (bits, len, from) = self.0.shared.probe(of.pattern())?;
-        Some(Probed { bits, len, from: Peer(from) })
+        let core = &self.0.shared.core;
+        let (bits, len, source) = core.probe(of.pattern())?;
+        Some(Probed { bits, len, from: Peer::new(core.clone(), source) })
     }
 
     /// Closes the endpoint, once all messages that were sent before have left, and peers have them.

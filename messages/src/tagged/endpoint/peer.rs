@@ -1,38 +1,40 @@
 //! The program's handle to another endpoint.
 
-use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use doorbell_am::Name;
 
-use super::arrived::Sender;
+use super::core::Core;
 use super::send::Sending;
 use super::shared::Shared;
 use crate::matching::Source;
 use crate::tagged::body::Body;
-use crate::tagged::error::{SendError, Unsent, peer_text};
+use crate::tagged::error::{SendError, Unsent};
 
 /// A handle to another endpoint, to which this endpoint is connected.
 #[derive(Clone)]
-pub struct Peer(pub(super) Arc<Sender>);
+pub struct Peer {
+    core: Arc<Core>,
+    /// The number of the peer at its endpoint.
+    source: Source,
+}
 
 impl Peer {
-    /// Returns the name by which others connect to the peer, if the peer has told it.
+    pub(super) fn new(core: Arc<Core>, source: Source) -> Self {
+        Self { core, source }
+    }
+
+    /// Returns the name by which others connect to the peer, if the peer has told it. Of peers that
+    /// have gone, the last thousand or so have names.
     pub fn name(&self) -> Option<Name> {
-        self.0.name.as_ref()?.parse().ok()
+        self.core.lock().name_of(self.source)?.parse().ok()
     }
 
     /// Returns the number of the peer at its endpoint.
     pub(super) fn source(&self) -> Source {
-        self.0.source
-    }
-
-    /// Returns the endpoint that knows the peer, unless the program has dropped it.
-    fn home(&self) -> Option<Arc<Shared>> {
-        let home: Arc<dyn Any + Send + Sync> = self.0.home.upgrade()?;
-        home.downcast().ok()
+        self.source
     }
 
     /// Posts a send of a message with match bits: of one piece of memory, or of [several](Body)
@@ -48,15 +50,22 @@ impl Peer {
         self.post(bits, body.into(), true)
     }
 
+    #[inline]
     fn post(&self, bits: u64, body: Body, synchronous: bool) -> Sending {
-        match self.home() {
+        // Fast path: a short message that neither the window nor credits hold up needs no slot.
+        if !synchronous
+            && let [body] = body.pieces()
+            && self.core.send_short(self.source, bits, body)
+        {
+            return Sending::done(Ok(()));
+        }
+        match Shared::of(&self.core) {
             Some(shared) => {
-                let posted = shared.send(&self.0, (bits, body), synchronous);
-                Sending::of(&shared, posted)
+                Sending::of(&self.core, shared.send(self.source, (bits, body), synchronous))
             }
             None => {
-                let (peer, what) = (peer_text(self.0.name.as_deref()), Unsent::Bytes(body.len()));
-                Sending::done(Err(SendError::Closed { peer, what }))
+                let peer = self.core.lock().peer_text(self.source);
+                Sending::done(Err(SendError::Closed { peer, what: Unsent::Bytes(body.len()) }))
             }
         }
     }
@@ -64,7 +73,7 @@ impl Peer {
 
 impl PartialEq for Peer {
     fn eq(&self, other: &Self) -> bool {
-        self.0.source == other.0.source && Weak::ptr_eq(&self.0.home, &other.0.home)
+        self.source == other.source && Arc::ptr_eq(&self.core, &other.core)
     }
 }
 
@@ -72,12 +81,13 @@ impl Eq for Peer {}
 
 impl Hash for Peer {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
-        self.0.source.hash(hasher);
+        self.source.hash(hasher);
     }
 }
 
 impl fmt::Debug for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Peer").field(&peer_text(self.0.name.as_deref())).finish()
+        let name = self.core.lock().peer_text(self.source);
+        f.debug_tuple("Peer").field(&name).finish()
     }
 }

@@ -20,15 +20,8 @@ use doorbell_verbs::floor::locked;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
 
 impl Shared {
-    /// Has done what follows from an event, now that the state is not locked any more. Returns
-    /// whether a task was woken, or begun.
-    pub(super) fn finish(self: &Arc<Self>, mut effects: Effects) -> bool {
-        effects.take_pulls().into_iter().for_each(|job| self.pull(job));
-        effects.finish()
-    }
-
     /// Pulls the long body of a message, gives the message to its receive, and tells the sender.
-    fn pull(self: &Arc<Self>, PullJob { pull, source, number, len, description }: PullJob) {
+    pub fn pull(self: &Arc<Self>, PullJob { pull, source, number, len, description }: PullJob) {
         let unfinished = Unfinished { shared: self.clone(), pull };
         let shared = self.clone();
         if let Some((pulls, None)) = self.ways(source) {

@@ -8,13 +8,14 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::{Bytes, BytesMut};
 
 use super::arrived::{Arrived, Content, Met};
+use super::core::{Core, PostedReceive};
 use super::peer::Peer;
 use super::receive_id::ReceiveId;
-use super::shared::{PostedReceive, Shared};
+
 use super::waiting::sealed::Sealed;
 use super::waiting::{Request, Waits};
-use crate::matching::{Pattern, Source};
-use crate::tagged::error::{ReceiveError, peer_text};
+use crate::matching::{Envelope, Pattern, Source};
+use crate::tagged::error::ReceiveError;
 
 /// A filter of messages for a receive, by their match bits and by the peer that sends them.
 ///
@@ -101,6 +102,8 @@ pub struct Probed {
 #[must_use = "a receive that is dropped is cancelled"]
 pub struct Receiving {
     stage: Stage,
+    /// The core of the endpoint, until the program has its message, whose sender takes it over.
+    core: Option<Arc<Core>>,
     waits: Waits,
     /// The room of the receive, in bytes.
     room: usize,
@@ -120,42 +123,41 @@ enum Stage {
 
 impl Receiving {
     /// Posts a receive of a message of at most `room` bytes that `of` matches.
-    pub(super) fn post(shared: &Arc<Shared>, of: Match, room: usize) -> Self {
-        Self::post_with(shared, of, room, Vec::new())
+    pub(super) fn post(core: &Arc<Core>, of: Match, room: usize) -> Self {
+        Self::post_with(core, of, room, Vec::new())
     }
 
     /// Posts a receive of a message that `of` matches, whose body is scattered into pieces.
-    pub(super) fn post_into(shared: &Arc<Shared>, of: Match, pieces: Vec<BytesMut>) -> Self {
+    pub(super) fn post_into(core: &Arc<Core>, of: Match, pieces: Vec<BytesMut>) -> Self {
         let room = pieces.iter().map(|piece| piece.capacity() - piece.len()).sum();
-        Self::post_with(shared, of, room, pieces)
+        Self::post_with(core, of, room, pieces)
     }
 
-    fn post_with(shared: &Arc<Shared>, of: Match, room: usize, pieces: Vec<BytesMut>) -> Self {
-        let stage = match shared.receive(of.pattern(), room) {
+    fn post_with(core: &Arc<Core>, of: Match, room: usize, pieces: Vec<BytesMut>) -> Self {
+        let stage = match core.receive(of.pattern(), room) {
             PostedReceive::Here(outcome) => Stage::Here(Box::new(outcome)),
             PostedReceive::Waits(id) => Stage::Waits(id),
         };
-        Self { stage, waits: Waits::new(shared), room, pieces }
+        Self { stage, core: Some(core.clone()), waits: Waits::default(), room, pieces }
     }
 
     /// Makes the message that the program gets.
-    fn message(&mut self, met: Met) -> Result<Message, ReceiveError> {
-        let room = self.room;
+    fn message(&mut self, met: Met, core: Arc<Core>) -> Result<Message, ReceiveError> {
+        let (room, Envelope { source, bits }) = (self.room, met.envelope);
         if met.message.len > room {
-            self.waits.shared().truncated(&met);
-            let Arrived { bits, len, .. } = met.message;
-            return Err(ReceiveError::Truncated { bits, len, room });
+            core.truncated(&met);
+            return Err(ReceiveError::Truncated { bits, len: met.message.len, room });
         }
-        let Arrived { bits, len, content, from, .. } = met.message;
+        let Arrived { len, content, .. } = met.message;
         let why = match content {
             Content::Here(body) => {
                 let (pieces, body) = self.scatter(body);
-                return Ok(Message { bits, body, pieces, from: Peer(from) });
+                return Ok(Message { bits, body, pieces, from: Peer::new(core, source) });
             }
             Content::Lost(why) => why.into_string(),
             Content::There(_) | Content::Coming(_) => "its body has not come".to_owned(),
         };
-        let peer = peer_text(from.name.as_deref());
+        let peer = core.lock().peer_text(source);
         Err(ReceiveError::NotPulled { bits, len, peer, why })
     }
 
@@ -173,11 +175,17 @@ impl Receiving {
     /// Returns the outcome if it is there, once.
     pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
         let outcome = match &mut self.stage {
-            Stage::Waits(id) => self.waits.shared().take(*id)?,
+            Stage::Waits(id) => self.core.as_ref()?.take(*id)?,
             Stage::Here(_) | Stage::Taken => self.take_here()?,
         };
+        Some(self.ends(outcome))
+    }
+
+    /// Ends the receive with its outcome.
+    fn ends(&mut self, outcome: Result<Met, ReceiveError>) -> Result<Message, ReceiveError> {
         self.stage = Stage::Taken;
-        Some(outcome.and_then(|met| self.message(met)))
+        let core = self.core.take().ok_or(ReceiveError::Closed)?;
+        self.message(outcome?, core)
     }
 
     /// Takes the outcome that was there when the receive was posted.
@@ -194,8 +202,8 @@ impl Receiving {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Result<Message, ReceiveError>> {
-        if let Stage::Waits(id) = self.stage {
-            self.waits.shared().wake_later(id, context.waker());
+        if let (Stage::Waits(id), Some(core)) = (&self.stage, &self.core) {
+            core.wake_later(*id, context.waker());
         }
         self.test().map_or(Poll::Pending, Poll::Ready)
     }
@@ -203,8 +211,10 @@ impl Receiving {
     /// Cancels the receive, unless a message has come to it. Returns whether the receive was
     /// cancelled; if not, the message is still to be had.
     pub fn cancel(&mut self) -> bool {
-        let Stage::Waits(id) = self.stage else { return false };
-        self.waits.shared().cancel(id)
+        match (&self.stage, &self.core) {
+            (Stage::Waits(id), Some(core)) => core.cancel(*id),
+            _ => false,
+        }
     }
 }
 
@@ -224,23 +234,22 @@ impl Future for Receiving {
         if let Some(outcome) = self.test() {
             return Poll::Ready(outcome);
         }
-        let Stage::Waits(id) = self.stage else { return Poll::Pending };
-        let shared = self.waits.shared().clone();
-        let waker = |waker: &Waker| shared.wake_later(id, waker);
-        let outcome = ready!(self.waits.poll_until(context, || shared.take(id), waker));
-        self.stage = Stage::Taken;
-        Poll::Ready(outcome.and_then(|met| self.message(met)))
+        let Self { stage: Stage::Waits(id), core: Some(core), waits, .. } = &mut *self else {
+            return Poll::Pending;
+        };
+        let arm = |waker: &Waker| core.wake_later(*id, waker);
+        let outcome = ready!(waits.poll_until(core, context, || core.take(*id), arm));
+        Poll::Ready(self.ends(outcome))
     }
 }
 
 impl Drop for Receiving {
     fn drop(&mut self) {
+        let Some(core) = &self.core else { return };
         match std::mem::replace(&mut self.stage, Stage::Taken) {
             Stage::Taken => {}
-            Stage::Here(outcome) => {
-                outcome.into_iter().for_each(|met| self.waits.shared().put_back(met));
-            }
-            Stage::Waits(id) => self.waits.shared().dropped(id),
+            Stage::Here(outcome) => outcome.into_iter().for_each(|met| core.put_back(met)),
+            Stage::Waits(id) => core.dropped(id),
         }
     }
 }

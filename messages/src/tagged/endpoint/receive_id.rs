@@ -70,8 +70,7 @@ mod tests {
     fn each_place_has_a_word_of_its_own() {
         let words = Words::default();
         let places = (0..1000).chain([1 << 20, (1 << 20) + 1]);
-        let ids: Vec<_> =
-            places.map(|place| ReceiveId { place, generation: place + 1 }).collect();
+        let ids: Vec<_> = places.map(|place| ReceiveId { place, generation: place + 1 }).collect();
         for &id in &ids {
             words.reach(id.place);
             words.has_come(id);

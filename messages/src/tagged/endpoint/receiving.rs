@@ -5,14 +5,14 @@ use std::sync::{Arc, MutexGuard};
 use bytes::Bytes;
 use doorbell_am as am;
 
-use super::arrived::{Arrived, Begins, Content, Sender};
+use super::arrived::{Arrived, Begins, Content};
 use super::effects::Effects;
 use super::frame::Frame;
 use super::partial::Partial;
 use super::shared::Shared;
 use super::state::{Known, State, react};
 use crate::matching::{Envelope, Pattern, Source, Sources};
-use crate::tagged::error::{SendError, Unsent, peer_text};
+use crate::tagged::error::{SendError, Unsent};
 use crate::tagged::limits::Limits;
 use crate::tagged::pacing::Offer;
 use crate::tagged::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
@@ -24,10 +24,12 @@ impl Shared {
     pub fn takes_short(self: &Arc<Self>, source: Source, words: &[u64]) -> Option<bool> {
         let Some((bits, body)) = short_of_words(words) else { return Some(self.malformed()) };
         let state = self.lock();
-        let from = state.peers.get(source)?.sender.clone();
-        let (len, content) = (body.len(), Content::Here(body));
-        let arrived = Arrived { bits, len, content, from, number: 0 };
-        Some(self.arrived(state, false, arrived, |arrived| arrived))
+        if !state.peers.contains(source) {
+            return None;
+        }
+        let arrived = Arrived { len: body.len(), content: Content::Here(body), number: 0 };
+        let envelope = Envelope { source, bits };
+        Some(self.arrived(state, envelope, false, arrived, |arrived| arrived))
     }
 
     /// Takes in a packet.
@@ -124,9 +126,8 @@ impl Shared {
     ) -> bool {
         let Some(known) = state.peers.get_mut(source) else { return false };
         if heading.long || payload.len() == heading.len {
-            let from = known.sender.clone();
             let payload = Payload::InItsBuffer(payload);
-            return self.comes(state, from, begins, heading, number, payload);
+            return self.comes(state, (source, begins), heading, number, payload);
         }
         let most = self.limits.eager.max(Limits::LEAST_WINDOW);
         if payload.len() > heading.len || heading.len > most {
@@ -151,17 +152,15 @@ impl Shared {
         let Some(whole) = known.partial.take_if(|partial| partial.is_whole()) else {
             return false;
         };
-        let from = known.sender.clone();
         let Partial { begins, heading, number, .. } = whole;
-        self.comes(state, from, begins, heading, number, Payload::Own(whole.into_bytes()))
+        self.comes(state, (source, begins), heading, number, Payload::Own(whole.into_bytes()))
     }
 
     /// Takes in a whole message, or the description of a long one.
     fn comes(
         self: &Arc<Self>,
         state: MutexGuard<'_, State>,
-        from: Arc<Sender>,
-        begins: Begins,
+        (source, begins): (Source, Begins),
         Heading { len, last, long }: Heading,
         number: u64,
         payload: Payload,
@@ -171,17 +170,16 @@ impl Shared {
             Payload::Own(payload) => (payload, |arrived| arrived),
         };
         let content = match long {
-            true => {
-                Description::from_bytes(payload, len).map(|there| Content::There(there.into()))
-            },
+            true => Description::from_bytes(payload, len).map(|there| Content::There(there.into())),
             false => Some(Content::Here(payload)),
         };
         let Some(content) = content else { return self.malformed() };
-        let bits = if let Begins::Sent { bits } = begins { bits } else { 0 };
-        let arrived = Arrived { bits, len, content, from, number };
+        let arrived = Arrived { len, content, number };
         match begins {
-            Begins::Sent { .. } => self.arrived(state, last, arrived, keep),
-            Begins::Taken { order } => self.taken(state, last, order, arrived),
+            Begins::Sent { bits } => {
+                self.arrived(state, Envelope { source, bits }, last, arrived, keep)
+            }
+            Begins::Taken { order } => self.taken(state, source, last, order, arrived),
         }
     }
 
@@ -189,12 +187,12 @@ impl Shared {
     fn arrived(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
+        envelope: Envelope,
         last: bool,
         arrived: Arrived,
         keep: Keep,
     ) -> bool {
-        let (mut effects, source) = (Effects::default(), arrived.from.source);
-        let envelope = Envelope { source, bits: arrived.bits };
+        let (mut effects, source) = (Effects::default(), envelope.source);
         let cost =
             OVERHEAD + if let Content::Here(body) = &arrived.content { body.len() } else { 0 };
         let State { incoming, peers, .. } = &mut *state;
@@ -218,13 +216,14 @@ impl Shared {
     fn taken(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
+        source: Source,
         last: bool,
         order: u64,
         arrived: Arrived,
     ) -> bool {
-        let (mut effects, source) = (Effects::default(), arrived.from.source);
+        let mut effects = Effects::default();
         let promised = state.incoming.came(source, order, arrived);
-        let Some((receive, mut met)) = promised else {
+        let Some((receive, met)) = promised else {
             drop(state);
             return self.malformed();
         };
@@ -232,7 +231,6 @@ impl Shared {
             state.incoming.holds_none(source);
             drop_searches(&state.peers, source);
         }
-        met.message.bits = met.envelope.bits;
         state.meets(receive, met, &mut effects);
         drop(state);
         self.finish(effects)
@@ -253,13 +251,15 @@ impl Shared {
             return self.malformed();
         }
         let Some(awaited) = state.awaited.remove(&number) else { return false };
-        let sender = state.peers.get(awaited.to).map(|known| known.sender.clone());
-        drop(state);
-        let peer = || peer_text(sender.as_ref().and_then(|sender| sender.name.as_deref()));
-        let woke = awaited.slot.fill(match received {
+        let outcome = match received {
             true => Ok(()),
-            false => Err(SendError::NotReceived { peer: peer(), what: Unsent::Bytes(awaited.len) }),
-        });
+            false => {
+                let (peer, what) = (state.peer_text(source), Unsent::Bytes(awaited.len));
+                Err(SendError::NotReceived { peer, what })
+            }
+        };
+        drop(state);
+        let woke = awaited.slot.fill(outcome);
         drop(awaited.lending);
         woke
     }

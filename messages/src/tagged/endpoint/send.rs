@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::core::Core;
 use super::frame::SendSlot;
 use super::lane::Lane;
 use super::shared::{Posted, Shared};
@@ -32,6 +33,7 @@ enum State {
         slot: Arc<SendSlot>,
         /// The way by which the message leaves.
         lane: Arc<Lane>,
+        core: Arc<Core>,
         waits: Waits,
         /// The peer and the order of the message, if it is held.
         held: Option<(Source, u64)>,
@@ -43,13 +45,15 @@ impl Sending {
         Self(State::Done(Some(outcome)))
     }
 
-    pub(super) fn of(shared: &Arc<Shared>, posted: Result<Posted, SendError>) -> Self {
+    pub(super) fn of(core: &Arc<Core>, posted: Result<Posted, SendError>) -> Self {
         match posted {
             Err(why) => Self::done(Err(why)),
-            Ok(Posted::Left) => Self::done(Ok(())),
-            Ok(Posted::Waits { slot, lane, held }) => match slot.take() {
+            Ok(Posted { slot, lane, held }) => match slot.take() {
                 Some(outcome) => Self::done(outcome),
-                None => Self(State::Waits { slot, lane, waits: Waits::new(shared), held }),
+                None => {
+                    let (core, waits) = (core.clone(), Waits::default());
+                    Self(State::Waits { slot, lane, core, waits, held })
+                }
             },
         }
     }
@@ -65,8 +69,9 @@ impl Sending {
     /// Cancels the send, if the message still waits here because the peer has no room for it.
     /// Returns whether the send was cancelled; if not, its outcome is still to be had.
     pub fn cancel(&mut self) -> bool {
-        let State::Waits { slot, waits, held, .. } = &mut self.0 else { return false };
-        let cancelled = held.take().is_some_and(|held| waits.shared().cancel_send(held));
+        let State::Waits { slot, core, held, .. } = &mut self.0 else { return false };
+        let (held, shared) = (held.take(), Shared::of(core));
+        let cancelled = held.zip(shared).is_some_and(|(held, shared)| shared.cancel_send(held));
         if cancelled {
             slot.fill(Err(SendError::Cancelled));
         }
@@ -95,19 +100,18 @@ impl Future for Sending {
         );
         match &mut self.0 {
             State::Done(outcome) => outcome.take().map_or(Poll::Pending, Poll::Ready),
-            State::Waits { slot, lane, waits, .. } => {
+            State::Waits { slot, lane, core, waits, .. } => {
                 if let Some(outcome) = slot.take() {
                     return Poll::Ready(outcome);
                 }
                 lane.send_more();
                 let mut seen = 0;
-                let shared = waits.shared().clone();
                 let find = || {
-                    shared.send_due();
+                    core.send_due();
                     lane.send_more_by_new_credits(&mut seen);
                     slot.take()
                 };
-                waits.poll_until(context, find, |waker| slot.wake_later(waker))
+                waits.poll_until(core, context, find, |waker| slot.wake_later(waker))
             }
         }
     }

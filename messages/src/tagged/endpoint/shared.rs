@@ -1,38 +1,30 @@
 //! What the handles to an endpoint and its handlers share, and what programs do with it.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
-use std::task::Waker;
 
 use doorbell_am as am;
 use doorbell_verbs::floor::Prober;
 use tokio::task::JoinSet;
 
-use super::arrived::{Content, Home, Met, Sender};
+use super::arrived::PullJob;
 use super::closing_state::Closing;
-use super::due::Due;
+use super::core::{Core, Home};
 use super::effects::Effects;
 use super::frame::{Outbound, SendSlot};
-use super::lane::{Lane, ShortSend};
-use super::receive_id::{ReceiveId, Words};
-use super::receives::Left;
-use super::state::{Awaited, Known, State, react};
-use crate::matching::{Pattern, Source};
+use super::lane::Lane;
+use super::state::{Awaited, Known, State};
+use crate::matching::Source;
 use crate::tagged::body::Body;
-use crate::tagged::error::{ReceiveError, SendError, Unsent, peer_text};
+use crate::tagged::error::{SendError, Unsent};
 use crate::tagged::limits::Limits;
-use crate::tagged::pacing::{Offer, Posting, Seen};
 use crate::tagged::pull::{PullService, Puller, Secret, lend};
-use doorbell_verbs::floor::locked;
 
 /// The endpoint itself, which its handles and its handlers of Active Messages share.
 #[derive(Debug)]
 pub struct Shared {
-    state: Mutex<State>,
-    /// The words that tell which receives have their outcomes.
-    words: Arc<Words>,
-    /// The lanes on which handlers have put something.
-    pub(super) due: Arc<Due<Lane>>,
+    pub(super) core: Arc<Core>,
     pub(super) limits: Limits,
     /// The devices of the endpoint.
     pub(super) rails: Vec<OwnRail>,
@@ -61,52 +53,46 @@ pub struct OwnRail {
 
 /// A send that was posted.
 #[derive(Debug)]
-pub enum Posted {
-    /// The message has left, and nobody need wait.
-    Left,
-    /// The outcome comes to a slot, once the message has left by the lane. If the message is held,
-    /// its peer and order are known.
-    Waits { slot: Arc<SendSlot>, lane: Arc<Lane>, held: Option<(Source, u64)> },
+pub struct Posted {
+    /// The place of the outcome, which comes once the message has left.
+    pub slot: Arc<SendSlot>,
+    /// The way by which the message leaves.
+    pub lane: Arc<Lane>,
+    /// The peer and the order of the message, if it is held.
+    pub held: Option<(Source, u64)>,
 }
 
-impl Home for Shared {}
+impl Home for Shared {
+    fn pulls(self: Arc<Self>, job: PullJob) {
+        self.pull(job);
+    }
 
-impl am::Runner for Shared {
-    fn run(&self) -> bool {
-        self.send_due()
+    fn poll(&self) {
+        self.bundle().poll(true);
     }
 }
 
-/// A receive that was posted.
-#[derive(Debug)]
-pub enum PostedReceive {
-    /// The outcome is here already.
-    Here(Result<Met, ReceiveError>),
-    /// The outcome will come.
-    Waits(ReceiveId),
+impl am::Runner for Shared {
+    fn run(&self) -> bool {
+        self.core.send_due()
+    }
 }
 
 impl Shared {
     pub fn new(limits: Limits, rails: Vec<OwnRail>) -> Arc<Self> {
         let domains = rails.iter().map(|rail| rail.bundle.nic().domain()).collect();
         let secret = rails.iter().any(OwnRail::stays_here).then(Secret::new);
-        Arc::new_cyclic(|shared: &Weak<Self>| {
-            let due = Arc::<Due<Lane>>::default();
-            let state = State::new(limits.window, shared.clone(), due.clone());
-            Self {
-                words: state.receives.words().clone(),
-                due,
-                state: Mutex::new(state),
-                limits,
-                rails,
-                service: Arc::default(),
-                tasks: Mutex::default(),
-                closing: Closing::default(),
-                prober: Prober::default(),
-                malformed: AtomicU64::new(0),
-                puller: Puller::new(domains, limits),
-                secret,
-            }
+        Arc::new_cyclic(|shared: &Weak<Self>| Self {
+            core: Arc::new(Core::new(limits.window, shared.clone())),
+            limits,
+            rails,
+            service: Arc::default(),
+            tasks: Mutex::default(),
+            closing: Closing::default(),
+            prober: Prober::default(),
+            malformed: AtomicU64::new(0),
+            puller: Puller::new(domains, limits),
+            secret,
         })
     }
 
@@ -115,45 +101,27 @@ impl Shared {
         &self.rails[0].bundle
     }
 
-    /// Sends what handlers have put on lanes. Returns whether a task was begun.
-    #[inline]
-    pub fn send_due(&self) -> bool {
-        self.due.has_any() && self.send_all_due()
-    }
-
-    #[cold]
-    fn send_all_due(&self) -> bool {
-        self.due.take().iter().fold(false, |woke, lane| lane.flush() || woke)
-    }
-
     /// Counts a message that breaks the rules, and so wakes no task.
     pub fn malformed(&self) -> bool {
         self.malformed.fetch_add(1, Ordering::Relaxed);
         false
     }
 
-    /// Posts the send of a message to a peer.
+    /// Posts the send of a message to a peer that was not [sent at once](Core::send_short).
     pub fn send(
         self: &Arc<Self>,
-        to: &Sender,
+        source: Source,
         (bits, body): (u64, Body),
         is_synchronous: bool,
     ) -> Result<Posted, SendError> {
-        let (source, name, len) = (to.source, to.name.as_deref(), body.len());
-        // Fast path: a short message that neither the window nor credits hold up needs no slot.
-        if !is_synchronous
-            && let [body] = body.pieces()
-            && self.send_short(source, bits, body)
-        {
-            return Ok(Posted::Left);
-        }
+        let len = body.len();
         let mut state = self.lock();
         let Some(known) = state.peers.get_mut(source) else {
-            return Err(state.unsent(source, name, len));
+            return Err(state.unsent(source, len));
         };
         if len > known.eager {
             drop(state);
-            return self.send_long(source, name, bits, body);
+            return self.send_long(source, bits, body);
         }
         let lane = known.lane.clone();
         let slot = Arc::new(SendSlot::default());
@@ -169,34 +137,13 @@ impl Shared {
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        Ok(Posted::Waits { slot, lane, held: order.map(|order| (source, order)) })
-    }
-
-    /// Sends a short message at once, if nothing holds it up. Credits that have come back are taken
-    /// in by whoever has the NIC take turns, so a sender that has no credit does that. Returns
-    /// whether the message was sent.
-    #[inline]
-    fn send_short(&self, source: Source, bits: u64, body: &[u8]) -> bool {
-        let sends = |state: &mut State| {
-            let known = state.peers.get_mut(source);
-            known.map_or(ShortSend::HeldUp, |known| known.try_send_short(bits, body))
-        };
-        let sent = sends(&mut self.lock());
-        match sent {
-            ShortSend::Sent => true,
-            ShortSend::HeldUp => false,
-            ShortSend::NoCredit => {
-                self.bundle().poll(true);
-                sends(&mut self.lock()) == ShortSend::Sent
-            }
-        }
+        Ok(Posted { slot, lane, held: order.map(|order| (source, order)) })
     }
 
     /// Posts a send of a body that the receiver pulls.
     fn send_long(
         self: &Arc<Self>,
         source: Source,
-        name: Option<&str>,
         bits: u64,
         body: Body,
     ) -> Result<Posted, SendError> {
@@ -208,13 +155,13 @@ impl Shared {
         let (lending, description) = match lent {
             Ok(lent) => lent,
             Err(why) => {
-                let (peer, what) = (peer_text(name), Unsent::Bytes(len));
+                let (peer, what) = (self.lock().peer_text(source), Unsent::Bytes(len));
                 return Err(SendError::NoRoom { peer, what, why: why.to_string().into() });
             }
         };
         let mut state = self.lock();
         let Some(known) = state.peers.get(source) else {
-            return Err(state.unsent(source, name, len));
+            return Err(state.unsent(source, len));
         };
         let (lane, pulls) = (known.lane.clone(), known.pulls.clone());
         let slot = Arc::new(SendSlot::default());
@@ -226,7 +173,7 @@ impl Shared {
         drop(state);
         lane.flush();
         self.connect_for_pulls(&pulls);
-        Ok(Posted::Waits { slot, lane, held: order.map(|order| (source, order)) })
+        Ok(Posted { slot, lane, held: order.map(|order| (source, order)) })
     }
 
     /// Cancels a send whose message is held here. Returns whether it was.
@@ -244,141 +191,20 @@ impl Shared {
         true
     }
 
-    /// Posts a receive of messages of at most `room` bytes of a pattern.
-    pub fn receive(self: &Arc<Self>, pattern: Pattern, room: usize) -> PostedReceive {
-        let mut effects = Effects::default();
-        let mut state = self.lock();
-        if let Some(why) = state.refuses(pattern) {
-            return PostedReceive::Here(Err(why));
-        }
-        let id = state.receives.enter(room);
-        let State { incoming, peers, .. } = &mut *state;
-        let posting = incoming.post(pattern, id, &mut |what| react(peers, &mut effects, what));
-        let posted = match posting {
-            Posting::Waits(receive) => {
-                state.receives.waits(id, receive);
-                PostedReceive::Waits(id)
-            }
-            Posting::Met(_, mut met) if matches!(met.message.content, Content::Here(_)) => {
-                state.receives.leave(id);
-                let number = std::mem::take(&mut met.message.number);
-                state.is_done(met.envelope.source, number, true, &mut effects);
-                PostedReceive::Here(Ok(met))
-            }
-            Posting::Met(_, met) => {
-                state.meets(id, met, &mut effects);
-                PostedReceive::Waits(id)
-            }
-        };
-        drop(state);
-        self.finish(effects);
-        posted
-    }
-
-    /// Returns whether the outcome of a receive has come.
-    #[inline]
-    pub fn has_come(&self, id: ReceiveId) -> bool {
-        self.words.is_here(id)
-    }
-
-    /// Takes the outcome of a receive, if it has come.
-    #[inline]
-    pub fn take(&self, id: ReceiveId) -> Option<Result<Met, ReceiveError>> {
-        self.send_due();
-        if self.has_come(id) { self.lock().receives.take(id) } else { None }
-    }
-
-    /// Has a task woken when the outcome of a receive comes, or at once if it has come.
-    pub fn wake_later(&self, id: ReceiveId, waker: &Waker) {
-        let waker = waker.clone();
-        let armed = self.lock().receives.wake_later(id, waker);
-        if let Err(here) = armed {
-            here.wake();
-        }
-    }
-
-    /// Cancels a posted receive. Returns whether the receive still waited.
-    pub fn cancel(&self, id: ReceiveId) -> bool {
-        let mut effects = Effects::default();
-        let mut state = self.lock();
-        let State { incoming, peers, receives, .. } = &mut *state;
-        let mut reacts = |what| react(peers, &mut effects, what);
-        let receive = receives.waits_as(id);
-        let taken = receive.and_then(|receive| incoming.cancel(receive, &mut reacts));
-        if taken.is_some()
-            && let Ok(waker) = receives.put(id, Err(ReceiveError::Cancelled))
-        {
-            effects.wake(waker);
-        }
-        drop(state);
-        effects.finish();
-        taken.is_some()
-    }
-
-    /// Takes back a receive that is dropped, and whose outcome the program has not taken. Its
-    /// message is left for another.
-    pub fn dropped(self: &Arc<Self>, id: ReceiveId) {
-        let mut effects = Effects::default();
-        let mut state = self.lock();
-        let State { incoming, peers, receives, .. } = &mut *state;
-        let mut reacts = |what| react(peers, &mut effects, what);
-        let receive = receives.waits_as(id);
-        let cancelled = receive.and_then(|receive| incoming.cancel(receive, &mut reacts));
-        let left = state.receives.leave(id);
-        let mut waker = None;
-        if let Some(Left { outcome, pull, waker: waits }) = left {
-            waker = waits;
-            let met = match outcome {
-                Some(outcome) => outcome.ok(),
-                None => pull.and_then(|pull| pull.take_back()),
-            };
-            if cancelled.is_none() {
-                met.into_iter().for_each(|met| state.put_back(met, &mut effects));
-            }
-        }
-        drop(state);
-        drop(waker);
-        self.finish(effects);
-    }
-
-    /// Takes back a message that a receive has met and that no program has seen. Another receive
-    /// takes it.
-    pub fn put_back(self: &Arc<Self>, met: Met) {
-        let mut effects = Effects::default();
-        self.lock().put_back(met, &mut effects);
-        self.finish(effects);
-    }
-
-    /// Tells the sender of a message that was too long for its receive, and that the program has
-    /// taken as an error, that the message is done.
-    pub fn truncated(&self, met: &Met) {
-        let mut effects = Effects::default();
-        self.lock().is_done(met.envelope.source, met.message.number, true, &mut effects);
-        effects.finish();
-    }
-
-    /// Looks for a message that a receive would meet now: its match bits, length and sender.
-    pub fn probe(&self, pattern: Pattern) -> Option<(u64, usize, Arc<Sender>)> {
-        let mut effects = Effects::default();
-        let mut state = self.lock();
-        let State { incoming, peers, .. } = &mut *state;
-        let seen = incoming.probe(pattern, &mut |what| react(peers, &mut effects, what));
-        let found = seen.and_then(|seen| match seen {
-            Seen::Here(envelope, arrived) => {
-                Some((envelope.bits, arrived.len, arrived.from.clone()))
-            }
-            Seen::Held(Offer { envelope, len, .. }) => {
-                let sender = peers.get(envelope.source)?.sender.clone();
-                Some((envelope.bits, len, sender))
-            }
-        });
-        drop(state);
-        effects.finish();
-        found
+    /// Returns the endpoint of a core, unless the program has dropped it.
+    pub fn of(core: &Core) -> Option<Arc<Self>> {
+        let home: Arc<dyn Any + Send + Sync> = core.home.upgrade()?;
+        home.downcast().ok()
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        locked(&self.state)
+        self.core.lock()
+    }
+
+    /// Has done what follows from an event, now that the state is not locked any more. Returns
+    /// whether a task was woken, or begun.
+    pub fn finish(&self, effects: Effects) -> bool {
+        self.core.finish(effects)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The state of an endpoint: its receives, its peers, and what goes to each.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use doorbell_am as am;
 
-use super::arrived::{Arrived, Content, Home, Met, Pull, PullJob, Sender};
+use super::arrived::{Arrived, Content, Met, Pull, PullJob};
 use super::due::Due;
 use super::effects::Effects;
 use super::frame::{Frame, Outbound, SendSlot};
@@ -36,8 +36,6 @@ pub struct State {
     pub gone: VecDeque<Gone>,
     pub next_number: u64,
     pub is_closed: bool,
-    /// The endpoint itself, for the peers that programs get.
-    home: Weak<dyn Home>,
     due: Arc<Due<Lane>>,
 }
 
@@ -46,8 +44,8 @@ pub struct State {
 pub struct Known {
     pub outgoing: Outgoing<Outbound>,
     pub lane: Arc<Lane>,
-    /// The peer as the program knows it.
-    pub sender: Arc<Sender>,
+    /// The name by which others connect to the peer, as far as it is known.
+    pub name: Option<Box<str>>,
     /// The longest body that is sent to the peer before its receive is known.
     pub eager: usize,
     /// Whether the peer was heard of. Before, nothing is sent to it.
@@ -80,7 +78,8 @@ pub struct Known {
 /// A peer that has gone.
 #[derive(Debug)]
 pub struct Gone {
-    pub sender: Arc<Sender>,
+    pub source: Source,
+    pub name: Option<Box<str>>,
     /// The reason why the peer counts as gone.
     pub why: WhyGone,
 }
@@ -131,7 +130,7 @@ impl Known {
 }
 
 impl State {
-    pub fn new(window: usize, home: Weak<dyn Home>, due: Arc<Due<Lane>>) -> Self {
+    pub fn new(window: usize, due: Arc<Due<Lane>>) -> Self {
         Self {
             incoming: Incoming::new(window),
             receives: Receives::default(),
@@ -141,7 +140,6 @@ impl State {
             gone: VecDeque::new(),
             next_number: 1,
             is_closed: false,
-            home,
             due,
         }
     }
@@ -183,11 +181,10 @@ impl State {
         }
         let source = self.peers.draw();
         self.incoming.add_sender(source);
-        let sender = Sender { source, name: name.map(Box::from), home: self.home.clone() };
         let known = Known {
             outgoing: Outgoing::new(0),
             lane: Lane::new(link.clone(), name, self.incoming.window(), &self.due),
-            sender: Arc::new(sender),
+            name: name.map(Box::from),
             eager,
             is_greeted: false,
             joins: 0,
@@ -209,7 +206,7 @@ impl State {
     /// Returns the peer that this endpoint has connected to, or is connecting to, by a name. A peer
     /// that merely says that the name is its own is not found.
     pub fn connected_by(&self, name: &str) -> Option<(Source, &Known)> {
-        let is_it = |known: &Known| known.told != 0 && known.sender.name.as_deref() == Some(name);
+        let is_it = |known: &Known| known.told != 0 && known.name.as_deref() == Some(name);
         self.peers.iter().find(|(_, known)| is_it(known))
     }
 
@@ -236,22 +233,36 @@ impl State {
         self.gone.push_front(gone);
     }
 
-    /// Returns the name of a peer that has gone, and why it counts as gone.
-    fn gone(&self, source: Source) -> (Box<str>, WhyGone) {
-        match self.gone.iter().find(|gone| gone.sender.source == source) {
-            Some(gone) => (peer_text(gone.sender.name.as_deref()), gone.why.clone()),
-            None => (peer_text(None), WhyGone::LongAgo),
+    /// Returns the name of a peer, also if it has gone not long ago, as far as the name is known.
+    pub fn name_of(&self, source: Source) -> Option<&str> {
+        match self.peers.get(source) {
+            Some(known) => known.name.as_deref(),
+            None => self.gone_of(source)?.name.as_deref(),
         }
+    }
+
+    /// Returns the name of a peer for errors.
+    pub fn peer_text(&self, source: Source) -> Box<str> {
+        peer_text(self.name_of(source))
+    }
+
+    fn gone_of(&self, source: Source) -> Option<&Gone> {
+        self.gone.iter().find(|gone| gone.source == source)
+    }
+
+    /// Returns why a peer counts as gone.
+    fn why_gone(&self, source: Source) -> WhyGone {
+        self.gone_of(source).map_or(WhyGone::LongAgo, |gone| gone.why.clone())
     }
 
     /// Returns the error of a message of `len` bytes to a peer that has gone.
     #[cold]
-    pub fn unsent(&self, to: Source, name: Option<&str>, len: usize) -> SendError {
-        let (peer, what) = (peer_text(name), Unsent::Bytes(len));
+    pub fn unsent(&self, to: Source, len: usize) -> SendError {
+        let (peer, what) = (self.peer_text(to), Unsent::Bytes(len));
         if self.is_closed {
             return SendError::Closed { peer, what };
         }
-        SendError::Gone { peer, what, why: self.gone(to).1 }
+        SendError::Gone { peer, what, why: self.why_gone(to) }
     }
 
     /// Returns the peer at the other end of a connection.
@@ -276,7 +287,7 @@ impl State {
         if is_known || self.incoming.has(pattern) {
             return None;
         }
-        let (peer, why) = self.gone(source);
+        let (peer, why) = (self.peer_text(source), self.why_gone(source));
         Some(ReceiveError::PeerGone { peer, why })
     }
 

@@ -6,35 +6,36 @@ use std::task::{Context, Poll, Waker};
 
 use doorbell_verbs::floor::PolledWait;
 
+use super::core::Core;
 use super::shared::Shared;
 
 /// The state of waiting for an outcome. Whoever waits has the NIC make progress meanwhile.
-pub struct Waits {
-    shared: Arc<Shared>,
-    wait: Option<PolledWait>,
-}
+#[derive(Default)]
+pub struct Waits(Option<(Arc<Shared>, PolledWait)>);
 
 impl Waits {
-    pub fn new(shared: &Arc<Shared>) -> Self {
-        Self { shared: shared.clone(), wait: None }
-    }
-
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-
     /// Waits until `find` finds something, and has a task woken by `arm` when it may.
     pub fn poll_until<T>(
         &mut self,
+        core: &Core,
         context: &mut Context<'_>,
-        find: impl FnMut() -> Option<T>,
+        mut find: impl FnMut() -> Option<T>,
         arm: impl FnMut(&Waker),
     ) -> Poll<T> {
-        let bundle = self.shared.bundle();
-        let wait = self.wait.get_or_insert_with(|| PolledWait::new(bundle.nic()));
-        let polled = bundle.poll_until(wait, context, find, arm);
+        if self.0.is_none() {
+            let begins = |shared: Arc<Shared>| {
+                let wait = PolledWait::new(shared.bundle().nic());
+                (shared, wait)
+            };
+            self.0 = Shared::of(core).map(begins);
+        }
+        // Everything has its outcome at an endpoint that was dropped.
+        let Some((shared, wait)) = &mut self.0 else {
+            return find().map_or(Poll::Pending, Poll::Ready);
+        };
+        let polled = shared.bundle().poll_until(wait, context, find, arm);
         if polled.is_ready() {
-            self.wait = None;
+            self.0 = None;
         }
         polled
     }
