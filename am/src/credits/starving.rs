@@ -28,6 +28,12 @@ impl<L> Starving<L> {
         self.any.store(true, Ordering::SeqCst);
     }
 
+    /// Returns whether any link starves.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
     /// Takes all links off the list, since receives have become free. Each is to try again.
     pub fn take(&self) -> Vec<Arc<L>> {
         match self.any.swap(false, Ordering::SeqCst) {

@@ -159,9 +159,11 @@ impl Link {
             return false;
         }
         out.under_way -= count;
-        // While most receives are needed they stay, since the next request may need this one again.
         let needed = out.least_leases.max(out.under_way.min(out.leases));
-        let more = if 2 * out.under_way > out.leases { 0 } else { out.leases - needed };
+        // While most receives are needed all of them stay, since the next request may need them
+        // again, unless other links have none.
+        let stay = 2 * out.under_way > out.leases && !self.endpoint.starving.any();
+        let more = if stay { 0 } else { out.leases - needed };
         out.leases -= more;
         let woke = self.uses_credits(&mut out, count.into());
         self.changed(&mut out);

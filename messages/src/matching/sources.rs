@@ -66,7 +66,10 @@ impl<T> Sources<T> {
     pub fn remove(&mut self, source: Source) -> Option<T> {
         let place = place_of(source);
         let (_, value) = self.places.get_mut(place)?.take_if(|(of, _)| *of == source)?;
-        self.vacant.push(place as u32);
+        // A table in which no numbers are drawn follows another's.
+        if self.drawn > 0 {
+            self.vacant.push(place as u32);
+        }
         Some(value)
     }
 

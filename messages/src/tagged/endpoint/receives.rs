@@ -22,6 +22,9 @@ pub struct Receives {
     words: Arc<Words>,
 }
 
+/// The most receives whose memory is kept when none is posted.
+const MOST_KEPT: usize = 4096;
+
 /// What a receive leaves that is dropped.
 #[derive(Debug)]
 pub struct Left {
@@ -107,14 +110,22 @@ impl Receives {
     #[inline]
     pub fn take(&mut self, id: ReceiveId) -> Option<Outcome> {
         let outcome = self.get_mut(id)?.outcome.take()?;
-        self.entries.remove(id.place as usize);
+        self.remove(id);
         Some(outcome)
+    }
+
+    fn remove(&mut self, id: ReceiveId) -> Entry {
+        let entry = self.entries.remove(id.place as usize);
+        if self.entries.is_empty() && self.entries.capacity() > MOST_KEPT {
+            self.entries = Slab::new();
+        }
+        entry
     }
 
     /// Takes a receive out that is dropped.
     pub fn leave(&mut self, id: ReceiveId) -> Option<Left> {
         self.get_mut(id)?;
-        let Entry { outcome, waker, pull, .. } = self.entries.remove(id.place as usize);
+        let Entry { outcome, waker, pull, .. } = self.remove(id);
         Some(Left { outcome, pull: pull.upgrade(), waker })
     }
 

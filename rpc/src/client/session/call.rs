@@ -79,7 +79,7 @@ impl Session {
             impl Future<Output = Outcome>,
             GivenUp,
         ),
-        permit: Permit,
+        permit: Permit<Self>,
     ) -> Result<Response<Body>, Status> {
         let mut call = self.begun(request, None);
         call.progress.reaches(Stage::Answer, 0);
@@ -93,7 +93,7 @@ impl Session {
     async fn to_its_end(
         self: &Arc<Self>,
         mut call: Call,
-        permit: Permit,
+        permit: Permit<Self>,
         mut first: Option<Attempted>,
     ) -> Result<Response<Body>, Status> {
         let (response, given_up) = loop {

@@ -85,6 +85,12 @@ pub struct Settings {
 /// processor time, a debugger or a live migration stops healthy processes for seconds.
 const SILENCE: Duration = Duration::from_secs(20);
 
+impl AsRef<Permits> for Session {
+    fn as_ref(&self) -> &Permits {
+        &self.permits
+    }
+}
+
 impl Session {
     /// Makes the session of an endpoint that receives by the handlers of `calls`. The session
     /// connects to the server `name` when a connection is first asked for.

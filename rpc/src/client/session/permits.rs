@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use doorbell_am::Name;
 use tokio::sync::Semaphore;
 
-use super::Session;
 use crate::meters::PermitMeter;
 use crate::status::Status;
 
@@ -24,12 +23,13 @@ pub struct Permits {
     sheds: bool,
 }
 
-/// The right of one call to be in flight. Dropping it gives the permit back.
-pub struct Permit(Option<Arc<Session>>);
+/// The right of one call to be in flight, of those that a session of the type `S` has. Dropping it
+/// gives the permit back.
+pub struct Permit<S: AsRef<Permits>>(Option<Arc<S>>);
 
-impl Permit {
+impl<S: AsRef<Permits>> Permit<S> {
     /// The permit of a call that has taken one of a session's.
-    pub fn of(session: &Arc<Session>) -> Self {
+    pub fn of(session: &Arc<S>) -> Self {
         Self(Some(session.clone()))
     }
 
@@ -39,9 +39,9 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl<S: AsRef<Permits>> Drop for Permit<S> {
     fn drop(&mut self) {
-        self.0.iter().for_each(|session| session.permits.give_back());
+        self.0.iter().for_each(|session| (**session).as_ref().give_back());
     }
 }
 
