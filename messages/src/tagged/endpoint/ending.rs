@@ -6,7 +6,7 @@ use doorbell_am as am;
 use doorbell_verbs::floor::{Awaits, Prober};
 
 use super::effects::Effects;
-use super::frame::Outbound;
+use super::frame::{Outbound, Waits};
 use super::receive_id::ReceiveId;
 use super::shared::Shared;
 use super::state::{Gone, Known, State, react};
@@ -84,8 +84,8 @@ impl Shared {
         }
         lane.close();
         self.closing.wake();
-        for Outbound { slot, len, .. } in outgoing.drain() {
-            if let Some(slot) = slot {
+        for Outbound { waits, len, .. } in outgoing.drain() {
+            if let Waits::Slot(slot) = waits {
                 slot.fill(Err(lost(len)));
             }
         }

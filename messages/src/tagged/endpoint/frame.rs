@@ -13,6 +13,16 @@ use crate::tagged::wire::{Heading, Kind, Packet};
 /// The place of a send's outcome.
 pub type SendSlot = Slot<Result<(), SendError>>;
 
+/// Who waits until a message has left.
+#[derive(Clone, Debug)]
+pub enum Waits {
+    Nobody,
+    /// The holder of a slot.
+    Slot(Arc<SendSlot>),
+    /// The holder of the next ticket of the lane.
+    Ticket,
+}
+
 /// A message to a peer, or something that the peer is told.
 #[derive(Debug)]
 pub enum Frame {
@@ -78,8 +88,8 @@ pub struct Outbound {
     /// The number by which the receiver says that the message is done; zero if nobody waits for
     /// that.
     pub number: u64,
-    /// The slot for the outcome, if it is known as soon as the message has left.
-    pub slot: Option<Arc<SendSlot>>,
+    /// Who waits until the message has left.
+    pub waits: Waits,
 }
 
 /// The part of a message that has not been sent yet.
@@ -88,7 +98,7 @@ pub struct Rest {
     pub payload: Bytes,
     /// The length of the whole body.
     pub len: usize,
-    pub slot: Option<Arc<SendSlot>>,
+    pub waits: Waits,
 }
 
 impl Frame {
@@ -183,8 +193,8 @@ impl Outbound {
 }
 
 impl From<Outbound> for Rest {
-    fn from(Outbound { payload, len, slot, .. }: Outbound) -> Self {
-        Self { payload, len, slot }
+    fn from(Outbound { payload, len, waits, .. }: Outbound) -> Self {
+        Self { payload, len, waits }
     }
 }
 

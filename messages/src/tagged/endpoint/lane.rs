@@ -8,8 +8,9 @@ use std::task::Waker;
 
 use doorbell_am::{self as am, Credit, Words};
 
+use super::departures::{Departures, NeverLeaves, Ticket, Waiting};
 use super::due::Due;
-use super::frame::{Frame, Rest};
+use super::frame::{Frame, Outbound, Rest, Waits};
 use super::rails::Rails;
 use crate::tagged::error::{SendError, Unsent, peer_text, why_gone};
 use crate::tagged::wire::{OVERHEAD, Packet, SHORT, short_words};
@@ -28,6 +29,7 @@ pub struct Lane {
     /// queue's lock once what was taken out of the queue is sent.
     is_busy: AtomicBool,
     queue: Mutex<Queue>,
+    departures: Departures,
     /// The lanes of the endpoint whose frames handlers have put there.
     due: Arc<Due<Self>>,
 }
@@ -49,6 +51,7 @@ const MOST_ANSWERS: usize = 1 << 14;
 #[derive(Debug, Default)]
 struct Queue {
     frames: Frames,
+    departing: Waiting,
     is_cut_off: bool,
     /// Whether a task sends what is in the queue as credits come.
     is_pumped: bool,
@@ -68,8 +71,8 @@ impl Lane {
     ) -> Arc<Self> {
         let most_answers = MOST_ANSWERS.max((window / OVERHEAD).saturating_mul(2));
         let (name, is_busy) = (peer_text(name), AtomicBool::new(false));
-        let (queue, due) = (Mutex::default(), due.clone());
-        Arc::new(Self { first, name, most_answers, is_busy, queue, due })
+        let (queue, departures, due) = (Mutex::default(), Departures::default(), due.clone());
+        Arc::new(Self { first, name, most_answers, is_busy, queue, departures, due })
     }
 
     /// Returns the first connection to the peer.
@@ -104,6 +107,34 @@ impl Lane {
     pub fn put(&self, frames: impl IntoIterator<Item = Frame>) {
         let mut queue = self.lock();
         frames.into_iter().for_each(|frame| queue.frames.push(frame));
+    }
+
+    /// Puts a message behind the others, whose sender waits by the ticket until the message has
+    /// left. It is sent by [`flush`](Self::flush).
+    pub fn put_message(&self, bits: u64, outbound: Outbound) -> Ticket {
+        let mut queue = self.lock();
+        queue.frames.push(Frame::Eager { bits, last: false, outbound });
+        queue.departing.ticket()
+    }
+
+    /// Returns the outcome of a message of `len` bytes that waits by a ticket, if it is known.
+    #[inline]
+    pub fn has_left(&self, ticket: Ticket, len: usize) -> Option<Result<(), SendError>> {
+        let outcome = self.departures.of(ticket)?;
+        Some(outcome.map_err(|NeverLeaves| self.gone(len)))
+    }
+
+    /// Has a task woken when the message has left that waits by a ticket.
+    pub fn wake_when_left(&self, ticket: Ticket, waker: &Waker) {
+        let waker = waker.clone();
+        let mut queue = self.lock();
+        if self.departures.of(ticket).is_some() {
+            drop(queue);
+            return waker.wake();
+        }
+        let before = queue.departing.wake_later(ticket, waker);
+        drop(queue);
+        drop(before);
     }
 
     /// Returns whether something waits for credits.
@@ -264,17 +295,24 @@ impl Lane {
         if is_sent && !rest.payload.is_empty() {
             return queue.frames.waiting.push_front(Frame::More(rest));
         }
-        let outcome = if is_sent { Ok(()) } else { Err(self.gone(rest.len)) };
-        if let Some(slot) = rest.slot {
-            slot.fill(outcome);
+        match rest.waits {
+            Waits::Nobody => {}
+            Waits::Slot(slot) => {
+                slot.fill(if is_sent { Ok(()) } else { Err(self.gone(rest.len)) });
+            }
+            Waits::Ticket if is_sent => self.departures.leaves(&mut queue.departing),
+            Waits::Ticket => self.departures.end(&mut queue.departing),
         }
     }
 
     /// Drops everything, because the peer has gone.
     pub fn close(&self) {
-        let Frames { waiting: lost, .. } = std::mem::take(&mut self.lock().frames);
-        for Rest { slot, len, .. } in lost.into_iter().filter_map(Frame::into_rest) {
-            if let Some(slot) = slot {
+        let mut queue = self.lock();
+        let Frames { waiting: lost, .. } = std::mem::take(&mut queue.frames);
+        self.departures.end(&mut queue.departing);
+        drop(queue);
+        for Rest { waits, len, .. } in lost.into_iter().filter_map(Frame::into_rest) {
+            if let Waits::Slot(slot) = waits {
                 slot.fill(Err(self.gone(len)));
             }
         }
@@ -288,13 +326,15 @@ impl Lane {
     }
 
     fn lock(&self) -> Locked<'_> {
-        Locked { queue: locked(&self.queue), is_busy: &self.is_busy }
+        Locked { queue: Some(locked(&self.queue)), is_busy: &self.is_busy }
     }
 }
 
-/// The lock of a lane's queue, which tells when it is released whether the queue is empty.
+/// The lock of a lane's queue. When it is released, it tells whether the queue is empty, and wakes
+/// the tasks whose messages have left.
 struct Locked<'l> {
-    queue: MutexGuard<'l, Queue>,
+    /// The lock, until this is dropped.
+    queue: Option<MutexGuard<'l, Queue>>,
     is_busy: &'l AtomicBool,
 }
 
@@ -302,20 +342,24 @@ impl Deref for Locked<'_> {
     type Target = Queue;
 
     fn deref(&self) -> &Queue {
-        &self.queue
+        self.queue.as_ref().expect("it is locked until it is dropped")
     }
 }
 
 impl DerefMut for Locked<'_> {
     fn deref_mut(&mut self) -> &mut Queue {
-        &mut self.queue
+        self.queue.as_mut().expect("it is locked until it is dropped")
     }
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let is_busy = self.queue.rails.is_some() || !self.queue.frames.waiting.is_empty();
+        let Some(mut queue) = self.queue.take() else { return };
+        let is_busy = queue.rails.is_some() || !queue.frames.waiting.is_empty();
         self.is_busy.store(is_busy, Ordering::Release);
+        let due = queue.departing.take_due();
+        drop(queue);
+        due.into_iter().for_each(Waker::wake);
     }
 }
 

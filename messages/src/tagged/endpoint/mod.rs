@@ -9,6 +9,7 @@
 //! | `receives` | the outcomes of receives, until programs take them |
 //! | `frame` | what goes to a peer, as packets |
 //! | `rails` | several connections to one peer |
+//! | `departures` | which messages have left |
 //! | `due` | what handlers have to send, who may not |
 //! | `lane` | the way to one peer, where frames wait for credits |
 //! | `closing_state` | the tasks that close an endpoint, and the peers that were lost |
@@ -27,6 +28,7 @@ mod builder;
 mod closing;
 mod closing_state;
 mod core;
+mod departures;
 mod due;
 mod effects;
 mod ending;

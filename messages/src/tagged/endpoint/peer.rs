@@ -61,7 +61,9 @@ impl Peer {
         }
         match Shared::of(&self.core) {
             Some(shared) => {
-                Sending::of(&self.core, shared.send(self.source, (bits, body), synchronous))
+                let len = body.len();
+                let posted = shared.send(self.source, (bits, body), synchronous);
+                Sending::of(&self.core, len, posted)
             }
             None => {
                 let peer = self.core.lock().peer_text(self.source);

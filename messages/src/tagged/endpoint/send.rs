@@ -2,9 +2,10 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 
 use super::core::Core;
+use super::departures::Ticket;
 use super::frame::SendSlot;
 use super::lane::Lane;
 use super::shared::{Posted, Shared};
@@ -29,6 +30,14 @@ pub struct Sending(State);
 #[derive(Debug)]
 enum State {
     Done(Option<Result<(), SendError>>),
+    /// The message of so many bytes waits on the lane for its turn.
+    Leaves {
+        lane: Arc<Lane>,
+        ticket: Ticket,
+        len: usize,
+        core: Arc<Core>,
+        waits: Waits,
+    },
     Waits {
         slot: Arc<SendSlot>,
         /// The way by which the message leaves.
@@ -45,10 +54,18 @@ impl Sending {
         Self(State::Done(Some(outcome)))
     }
 
-    pub(super) fn of(core: &Arc<Core>, posted: Result<Posted, SendError>) -> Self {
+    /// The send of a message of `len` bytes that was posted.
+    pub(super) fn of(core: &Arc<Core>, len: usize, posted: Result<Posted, SendError>) -> Self {
         match posted {
             Err(why) => Self::done(Err(why)),
-            Ok(Posted { slot, lane, held }) => match slot.take() {
+            Ok(Posted::Leaves { lane, ticket }) => match lane.has_left(ticket, len) {
+                Some(outcome) => Self::done(outcome),
+                None => {
+                    let (core, waits) = (core.clone(), Waits::default());
+                    Self(State::Leaves { lane, ticket, len, core, waits })
+                }
+            },
+            Ok(Posted::Waits { slot, lane, held }) => match slot.take() {
                 Some(outcome) => Self::done(outcome),
                 None => {
                     let (core, waits) = (core.clone(), Waits::default());
@@ -62,6 +79,11 @@ impl Sending {
     pub fn test(&mut self) -> Option<Result<(), SendError>> {
         match &mut self.0 {
             State::Done(outcome) => outcome.take(),
+            State::Leaves { lane, ticket, len, .. } => {
+                let outcome = lane.has_left(*ticket, *len)?;
+                self.0 = State::Done(None);
+                Some(outcome)
+            }
             State::Waits { slot, .. } => slot.take(),
         }
     }
@@ -85,6 +107,7 @@ impl Request for Sending {
     fn is_over(&self) -> bool {
         match &self.0 {
             State::Done(outcome) => outcome.is_none(),
+            State::Leaves { .. } => false,
             State::Waits { slot, .. } => slot.is_taken(),
         }
     }
@@ -98,21 +121,40 @@ impl Future for Sending {
             !self.is_over(),
             "the send's outcome was taken before, by `test` or by awaiting it"
         );
+        if let Some(outcome) = self.test() {
+            return Poll::Ready(outcome);
+        }
         match &mut self.0 {
-            State::Done(outcome) => outcome.take().map_or(Poll::Pending, Poll::Ready),
+            State::Done(_) => Poll::Pending,
+            State::Leaves { lane, ticket, len, core, waits } => {
+                let find = || lane.has_left(*ticket, *len);
+                let arm = |waker: &Waker| lane.wake_when_left(*ticket, waker);
+                let outcome = ready!(sending(waits, (core, lane), context, find, arm));
+                self.0 = State::Done(None);
+                Poll::Ready(outcome)
+            }
             State::Waits { slot, lane, core, waits, .. } => {
-                if let Some(outcome) = slot.take() {
-                    return Poll::Ready(outcome);
-                }
-                lane.send_more();
-                let mut seen = 0;
-                let find = || {
-                    core.send_due();
-                    lane.send_more_by_new_credits(&mut seen);
-                    slot.take()
-                };
-                waits.poll_until(core, context, find, |waker| slot.wake_later(waker))
+                let arm = |waker: &Waker| slot.wake_later(waker);
+                sending(waits, (core, lane), context, || slot.take(), arm)
             }
         }
     }
+}
+
+/// Waits for the outcome of a send, and sends what there are credits for meanwhile.
+fn sending(
+    waits: &mut Waits,
+    (core, lane): (&Core, &Lane),
+    context: &mut Context<'_>,
+    mut find: impl FnMut() -> Option<Result<(), SendError>>,
+    arm: impl FnMut(&Waker),
+) -> Poll<Result<(), SendError>> {
+    lane.send_more();
+    let mut seen = 0;
+    let find = || {
+        core.send_due();
+        lane.send_more_by_new_credits(&mut seen);
+        find()
+    };
+    waits.poll_until(core, context, find, arm)
 }

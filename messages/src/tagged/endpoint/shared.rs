@@ -11,8 +11,9 @@ use tokio::task::JoinSet;
 use super::arrived::PullJob;
 use super::closing_state::Closing;
 use super::core::{Core, Home};
+use super::departures::Ticket;
 use super::effects::Effects;
-use super::frame::{Outbound, SendSlot};
+use super::frame::{Outbound, SendSlot, Waits};
 use super::lane::Lane;
 use super::state::{Awaited, Known, State};
 use crate::matching::Source;
@@ -20,6 +21,7 @@ use crate::tagged::body::Body;
 use crate::tagged::error::{SendError, Unsent};
 use crate::tagged::limits::Limits;
 use crate::tagged::pull::{PullService, Puller, Secret, lend};
+use crate::tagged::wire::OVERHEAD;
 
 /// The endpoint itself, which its handles and its handlers of Active Messages share.
 #[derive(Debug)]
@@ -53,13 +55,12 @@ pub struct OwnRail {
 
 /// A send that was posted.
 #[derive(Debug)]
-pub struct Posted {
-    /// The place of the outcome, which comes once the message has left.
-    pub slot: Arc<SendSlot>,
-    /// The way by which the message leaves.
-    pub lane: Arc<Lane>,
-    /// The peer and the order of the message, if it is held.
-    pub held: Option<(Source, u64)>,
+pub enum Posted {
+    /// The message waits on the lane, from where it leaves in its turn.
+    Leaves { lane: Arc<Lane>, ticket: Ticket },
+    /// The outcome comes to a slot, once the message has left by the lane. If the message is held,
+    /// its peer and order are known.
+    Waits { slot: Arc<SendSlot>, lane: Arc<Lane>, held: Option<(Source, u64)> },
 }
 
 impl Home for Shared {
@@ -123,21 +124,30 @@ impl Shared {
             drop(state);
             return self.send_long(source, bits, body);
         }
-        let lane = known.lane.clone();
+        let (lane, payload) = (known.lane.clone(), body.joined());
+        if !is_synchronous && known.outgoing.has_room(OVERHEAD + len) {
+            known.outgoing.sent(OVERHEAD + len);
+            let waits = Waits::Ticket;
+            let outbound = Outbound { len, long: false, payload, number: 0, waits };
+            let ticket = lane.put_message(bits, outbound);
+            drop(state);
+            lane.flush();
+            return Ok(Posted::Leaves { lane, ticket });
+        }
         let slot = Arc::new(SendSlot::default());
-        let (number, slot_of_leaving) = match is_synchronous {
+        let (number, waits) = match is_synchronous {
             true => {
                 let slot = slot.clone();
-                (state.awaits(Awaited { to: source, slot, len, lending: None }), None)
+                let awaited = Awaited { to: source, slot, len, lending: None };
+                (state.awaits(awaited), Waits::Nobody)
             }
-            false => (0, Some(slot.clone())),
+            false => (0, Waits::Slot(slot.clone())),
         };
-        let payload = body.joined();
-        let outbound = Outbound { len, long: false, payload, number, slot: slot_of_leaving };
+        let outbound = Outbound { len, long: false, payload, number, waits };
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
-        Ok(Posted { slot, lane, held: order.map(|order| (source, order)) })
+        Ok(Posted::Waits { slot, lane, held: order.map(|order| (source, order)) })
     }
 
     /// Posts a send of a body that the receiver pulls.
@@ -168,12 +178,12 @@ impl Shared {
         let lending = Some(lending);
         let number = state.awaits(Awaited { to: source, slot: slot.clone(), len, lending });
         let payload = description.into();
-        let outbound = Outbound { len, long: true, payload, number, slot: None };
+        let outbound = Outbound { len, long: true, payload, number, waits: Waits::Nobody };
         let order = state.submit(source, bits, outbound);
         drop(state);
         lane.flush();
         self.connect_for_pulls(&pulls);
-        Ok(Posted { slot, lane, held: order.map(|order| (source, order)) })
+        Ok(Posted::Waits { slot, lane, held: order.map(|order| (source, order)) })
     }
 
     /// Cancels a send whose message is held here. Returns whether it was.
