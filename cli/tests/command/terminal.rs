@@ -119,7 +119,7 @@ fn perf_lists_each_test_on_a_line_with_what_it_measures() {
     let list = printed(&run("perf --list"));
     let names: Vec<_> =
         list.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  ")).collect();
-    assert_eq!(names.len(), 57, "{list}");
+    assert_eq!(names.len(), 58, "{list}");
     assert!(names.iter().all(|(_, what)| !what.trim().is_empty()), "{list}");
     let heads = ["Devices", "Verbs", "Active Messages", "Split-C", "Messages", "Byte streams"];
     for head in heads.into_iter().chain(["RPC", "Kernel sockets", "Costs"]) {

@@ -42,7 +42,7 @@ pub struct Args {
     pub device: Option<String>,
 
     /// Bytes of a message, a write or an access [default: 16; 4096 for streams, 65536 for
-    /// am_bulk_bw and bytestream_bw, 64 for RPC, 8 for Split-C]
+    /// am_bulk_bw and bytestream_bw, 64 for RPC and call_bw, 8 for Split-C]
     #[arg(long, value_name = "N")]
     pub size: Option<usize>,
 
@@ -88,7 +88,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub others: usize,
 
-    /// How many requests of Active Messages may be under way at a time [default: 8; 64 for Split-C]
+    /// How many requests of Active Messages may be under way at a time [default: 8; 64 for Split-C;
+    /// as many as --in-flight for call_bw]
     #[arg(long, value_name = "K")]
     pub credits: Option<usize>,
 
@@ -100,7 +101,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub nic_credits: Option<usize>,
 
-    /// How many calls of rpc_bw are in flight at a time [default: 64]
+    /// How many calls of rpc_bw or call_bw are in flight at a time [default: 64]
     #[arg(long, value_name = "N")]
     pub in_flight: Option<usize>,
 

@@ -67,9 +67,10 @@ const VERBS: [Entry; 14] = [
     (Test::LogP(Layer::Verbs), "logp_verbs", "LogP's parameters of sends and receives"),
 ];
 
-const ACTIVE_MESSAGES: [Entry; 7] = [
+const ACTIVE_MESSAGES: [Entry; 8] = [
     (Test::Am(Am::Lat), "am_lat", "half a round trip of a request and its reply"),
     (Test::Am(Am::CallLat), "call_lat", "half a round trip of a typed call and its answer"),
+    (Test::Am(Am::CallBw), "call_bw", "typed calls, many in flight at a time"),
     (
         Test::Am(Am::MediumLat),
         "am_medium_lat",

@@ -83,6 +83,8 @@ pub enum Am {
     Lat,
     /// A typed call, whose handler returns the answer.
     CallLat,
+    /// Typed calls of which many are in flight at a time.
+    CallBw,
     MediumLat,
     Bw,
     /// A stream of messages of all sizes up to the given one.
@@ -239,12 +241,22 @@ impl Test {
         }
     }
 
+    /// Whether the test makes calls of which several may be in flight at a time.
+    pub fn is_of_many_calls(self) -> bool {
+        matches!(self, Self::Rpc(Rpc::Bw) | Self::Am(Am::CallBw))
+    }
+
+    /// How many calls are in flight at a time, unless the command says how many.
+    pub fn customary_in_flight(self) -> usize {
+        if self.is_of_many_calls() { 64 } else { 1 }
+    }
+
     /// The number of bytes of a message, unless the command says how many.
     pub fn customary_size(self) -> usize {
         match self {
             Self::Verbs(verb) if verb.is_of_a_word() => 8,
             Self::Am(Am::MediumLat) => 4096,
-            Self::Rpc(_) => 64,
+            Self::Rpc(_) | Self::Am(Am::CallBw) => 64,
             Self::Am(Am::Bw) | Self::Tags(Tags::Bw | Tags::UnexpectedBw) => 8,
             Self::Streams(Streams::Bw | Streams::PieceBw | Streams::TagBw) => 2048,
             Self::Am(Am::MixedBw) => 512,
