@@ -23,6 +23,9 @@ use crate::usage;
 /// all time is the host's. It takes no --pair, --listen or --connect, and a command that was built
 /// with the feature `costs`: another one says how that is done, and exits with 2.
 ///
+/// The test `layers` runs tests of all layers one after the other, each with both ends on this
+/// machine, and takes no --listen or --connect.
+///
 /// Figures name the profile of Cargo's that the command was built by.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{}\n{EXAMPLES}", list::text()))]
@@ -37,7 +40,7 @@ pub struct Args {
     pub list: bool,
 
     /// The device: shm, udp, packet or packet-v2; without --pair with its place, as in packet:eth0
-    /// [default: packet; shm for am_costs and splitc_costs]
+    /// [default: packet; shm for layers, am_costs and splitc_costs]
     #[arg(long, value_name = "DEV")]
     pub device: Option<String>,
 
@@ -51,7 +54,8 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = value_parser!(u64).range(1..))]
     pub iters: Option<u64>,
 
-    /// How many seconds to measure [default: 1 for streams, get_lat and put_lat, 2 for idle_cpu]
+    /// How many seconds to measure [default: 1 for streams, get_lat, put_lat and each
+    /// test of layers, 2 for idle_cpu]
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
 
@@ -169,6 +173,7 @@ Examples:
   doorbell perf histogram --pair --device shm  updates of a shared table
   doorbell perf tag_lat --pair --posted 1000   matching beside other receives
   doorbell perf collectives --pair             a group of two
+  doorbell perf layers --device udp            what each layer adds
   doorbell perf am_costs                       what a request spends time on
   doorbell perf tcp_lat --pair                 the kernel's, to compare with
 

@@ -15,7 +15,7 @@ struct Group {
 /// A test, its name, and what it measures.
 type Entry = (Test, &'static str, &'static str);
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     Group { heading: "Devices: frames alone, without any protocol", tests: &DEVICES },
     Group { heading: "Verbs", tests: &VERBS },
     Group { heading: "Active Messages", tests: &ACTIVE_MESSAGES },
@@ -27,6 +27,7 @@ const GROUPS: [Group; 9] = [
     Group { heading: "Byte streams", tests: &BYTE_STREAMS },
     Group { heading: "RPC", tests: &RPC },
     Group { heading: "Kernel sockets, polled, to compare with", tests: &KERNEL_SOCKETS },
+    Group { heading: "Layers: tests of all of them in turn, on this machine", tests: &LAYERS },
     Group { heading: "Costs, of a command built with the feature `costs`", tests: &COSTS },
 ];
 
@@ -149,6 +150,9 @@ const KERNEL_SOCKETS: [Entry; 4] = [
     (Test::UdpBw, "udp_bw", "a stream over UDP"),
 ];
 
+const LAYERS: [Entry; 1] =
+    [(Test::Layers, "layers", "each layer's latency and rate, and what it adds to the one below")];
+
 const COSTS: [Entry; 2] = [
     (Test::Costs(Costs::Am), "am_costs", "what a request and its reply spend time on"),
     (Test::Costs(Costs::SplitC), "splitc_costs", "what a get of Split-C spends time on"),
@@ -203,7 +207,7 @@ mod tests {
     /// Every test of the enum.
     fn all() -> Vec<Test> {
         use Test::{BystanderLat, BytestreamBw, FrameBw, FrameLat, IdleCpu, TcpBw, TcpLat, UdpBw};
-        use Test::{UdpLat, WakeLat};
+        use Test::{Layers, UdpLat, WakeLat};
         let single = [
             FrameLat,
             FrameBw,
@@ -215,11 +219,12 @@ mod tests {
             BystanderLat,
             IdleCpu,
             BytestreamBw,
+            Layers,
         ];
         // A variant that this does not name does not compile: add it to those above or below.
         let _ = |test: Test| match test {
             FrameLat | FrameBw | TcpLat | TcpBw | UdpLat | UdpBw | WakeLat | BystanderLat
-            | IdleCpu | BytestreamBw => {}
+            | IdleCpu | BytestreamBw | Layers => {}
             Test::Verbs(_) | Test::Am(_) | Test::Rpc(_) | Test::Tags(_) | Test::Groups(_) => {}
             Test::Streams(_) | Test::SplitC(_) | Test::LogP(_) | Test::Costs(_) => {}
         };

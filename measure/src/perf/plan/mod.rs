@@ -209,6 +209,9 @@ impl Plan {
         if let Test::Costs(_) = self.test {
             return self.judge_costs();
         }
+        if self.test == Test::Layers {
+            return self.judge_alone("which runs tests as they are customary");
+        }
         if self.test == Test::BytestreamBw || matches!(self.test, Test::Streams(_)) {
             return self.judge_streams();
         }
@@ -312,7 +315,8 @@ impl Plan {
         Ok(())
     }
 
-    fn judge_costs(&self) -> anyhow::Result<()> {
+    /// Refuses what is for tests whose exchange can be chosen. `why` goes on after the test's name.
+    fn judge_alone(&self, why: &str) -> anyhow::Result<()> {
         let name = self.test.name();
         let foreign = [
             ("--size", self.size != self.test.customary_size()),
@@ -323,10 +327,18 @@ impl Plan {
             ("--dedicated", self.nic.dedicated),
             ("--spin", self.nic.spin.is_some()),
             ("--no-map", !self.map),
+            ("--block", self.block.is_some()),
+            ("--blocks", self.blocks.is_some()),
         ];
-        if let Some((what, _)) = foreign.iter().find(|(_, given)| *given) {
-            bail!("{what} is not for {name}, which makes one short exchange at a time");
+        match foreign.iter().find(|(_, given)| *given) {
+            Some((what, _)) => bail!("{what} is not for {name}, {why}"),
+            None => Ok(()),
         }
+    }
+
+    fn judge_costs(&self) -> anyhow::Result<()> {
+        self.judge_alone("which makes one short exchange at a time")?;
+        let name = self.test.name();
         match self.carrier {
             Some(carrier @ (Carrier::Mapped | Carrier::Mixed)) => {
                 bail!("--carrier {carrier}: of {name} it is messages, the default, or one-sided")

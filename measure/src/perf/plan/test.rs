@@ -38,6 +38,8 @@ pub enum Test {
     LogP(Layer),
     /// A breakdown of the host's time.
     Costs(Costs),
+    /// A table of all layers, by other tests.
+    Layers,
 }
 
 /// A layer that sends messages.
@@ -182,7 +184,7 @@ impl Test {
         match self {
             Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
             Self::Rpc(_) | Self::SplitC(_) | Self::LogP(_) | Self::Costs(_) => false,
-            Self::Groups(_) => false,
+            Self::Groups(_) | Self::Layers => false,
             _ => !self.is_stream(),
         }
     }
@@ -197,6 +199,7 @@ impl Test {
         matches!(
             self,
             Self::IdleCpu
+                | Self::Layers
                 | Self::Verbs(Verb::IdleCpu)
                 | Self::Groups(Groups::PingPong | Groups::Collectives | Groups::Receiving)
         )
@@ -204,7 +207,7 @@ impl Test {
 
     /// The device of the test, unless the command names one.
     pub fn customary_device(self) -> &'static str {
-        if matches!(self, Self::Costs(_)) { "shm" } else { "packet" }
+        if matches!(self, Self::Costs(_) | Self::Layers) { "shm" } else { "packet" }
     }
 
     /// The carrier of Split-C, unless the command names one; `None` if Split-C chooses the carrier.
@@ -222,6 +225,7 @@ impl Test {
             // An access takes nanoseconds or microseconds, depending on what carries it.
             Self::SplitC(SplitC::GetLat | SplitC::PutLat) => Amount::For(Duration::from_secs(1)),
             Self::Groups(_) => Amount::For(Duration::from_secs(2)),
+            Self::Layers => Amount::For(Duration::from_secs(1)),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
             _ => Amount::Times(100_000),
         }
