@@ -12,9 +12,10 @@ pub fn table(rows: &[Row]) -> String {
     let mut text = String::new();
     let mut line = |cells: [String; 6]| {
         let [floor, below, latency, added, rate, share] = cells;
-        let left = format!("{floor:<17}{below:<17}");
+        let left = format!("{floor:<16} {below:<16}");
+        let line = format!("{left} {latency:>10} {added:>10} {rate:>10} {share:>8}");
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{left}{latency:>10}{added:>10}{rate:>12}{share:>10}");
+        let _ = writeln!(text, "{}", line.trim_end());
     };
     line(["floor", "stands on", "latency", "added", "rate", "share"].map(str::to_owned));
     line(["", "", "µs", "µs", "M/s", "%"].map(str::to_owned));

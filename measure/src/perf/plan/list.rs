@@ -151,7 +151,7 @@ const KERNEL_SOCKETS: [Entry; 4] = [
 ];
 
 const LAYERS: [Entry; 1] =
-    [(Test::Layers, "layers", "each layer's latency and rate, and what it adds to the one below")];
+    [(Test::Layers, "layers", "latency and rate of each layer, and what it adds")];
 
 const COSTS: [Entry; 2] = [
     (Test::Costs(Costs::Am), "am_costs", "what a request and its reply spend time on"),
