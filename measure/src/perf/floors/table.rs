@@ -52,7 +52,7 @@ mod tests {
                 ("below", json!(below)),
                 ("latency_us", json!(0.25)),
                 ("added_us", json!(added)),
-                ("msgs_per_s", json!(2_345_000.0)),
+                ("msgs_per_s", json!(2_346_000.0)),
                 ("rate_share", json!(share)),
             ]
         };
