@@ -4,9 +4,10 @@ use doorbell_kit::{effort, lab};
 
 use super::{check, figures, run, said};
 
-const TESTS: [(&str, &[u64]); 6] = [
+const TESTS: [(&str, &[u64]); 7] = [
     ("am_lat", &[0, 8, 16, 128, 129, 4096]),
     ("call_lat", &[0, 8, 16, 136, 4096]),
+    ("call_bw", &[8, 64, 100, 128, 4096]),
     ("am_medium_lat", &[1, 64, 4096]),
     ("am_bw", &[0, 8, 64, 100, 1500, 4096]),
     ("am_mixed_bw", &[8, 512, 4096]),
@@ -39,6 +40,13 @@ fn every_test_measures_over_shared_memory_whatever_the_size_and_the_credits() {
 }
 
 #[test]
+fn typed_calls_are_counted_whether_there_are_fewer_or_more_in_flight_than_credits() {
+    for more in ["--in-flight 1", "--in-flight 300", "--in-flight 64 --credits 3"] {
+        measure("shm", "call_bw", 64, more);
+    }
+}
+
+#[test]
 fn every_test_measures_over_a_network() {
     lab::test(|_| {
         for device in ["udp", "packet", "packet-v2"] {
@@ -58,7 +66,15 @@ fn what_a_message_does_not_take_is_refused() {
     let size = run("perf am_lat --pair --device shm --size 2000000");
     let credits = run("perf am_bw --pair --device shm --credits 4096");
     let order = run("perf am_mixed_bw --pair --device shm --policy per-size");
-    for (output, expected) in [(size, "1048576"), (credits, "4095"), (order, "overtake")] {
+    let short = run("perf call_bw --pair --device shm --size 7");
+    let none = run("perf call_bw --pair --device shm --in-flight 0");
+    for (output, expected) in [
+        (size, "1048576"),
+        (credits, "4095"),
+        (order, "overtake"),
+        (short, "--size 7: of call_bw it is 8 or more"),
+        (none, "--in-flight 0: it is 1 to 4096"),
+    ] {
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains(expected), "{}", said(&output));
     }

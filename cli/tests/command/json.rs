@@ -56,6 +56,7 @@ fn the_document_names_each_field_that_perf_prints() {
             "collectives --pair --device shm --seconds 0.05",
             "receive_cpu --pair --device shm --seconds 0.05",
             "nas --pair --device shm",
+            "layers --seconds 0.01",
         ] {
             assert_documented(&figures(arguments));
         }

@@ -6,6 +6,7 @@ mod byte_streams;
 mod costs;
 mod json;
 mod launchers;
+mod layers;
 mod logp;
 mod logp_compare;
 mod logp_machines;

@@ -69,8 +69,11 @@ fn what_is_not_for_calls_is_refused() {
         ("rpc_bw --pair --connections 3", "--connections and --no-map are not for rpc_bw"),
         ("rpc_bw --pair --both-ways", "--both-ways is for rpc_stream, and not for rpc_bw"),
         ("rpc_stream --pair --in-flight 2", "--in-flight and --tasks are not for rpc_stream"),
-        ("am_lat --pair --tasks", "--in-flight and --tasks are of RPC, and am_lat is not"),
-        ("send_bw --pair --in-flight 8", "--in-flight and --tasks are of RPC, and send_bw is not"),
+        ("am_lat --pair --tasks", "--tasks is of RPC, and am_lat is not"),
+        (
+            "send_bw --pair --in-flight 8",
+            "--in-flight is for rpc_bw and call_bw, and not for send_bw",
+        ),
     ] {
         let output = run(&format!("perf {command}"));
         assert_eq!(output.status.code(), Some(2), "{command}");

@@ -105,6 +105,7 @@ fn what_the_doctor_and_perf_and_a_comparison_print_fits_a_terminal_of_80_columns
             "perf group_pingpong --pair --device tcp --seconds 0.05",
             "perf collectives --pair --device packet-v2 --seconds 0.05",
             "perf receive_cpu --pair --device packet-v2 --seconds 0.05",
+            "perf layers --device packet-v2 --seconds 0.01",
             &format!("logp --compare {place} {place}"),
         ] {
             let output = on_colours(arguments, &[]);
@@ -119,10 +120,10 @@ fn perf_lists_each_test_on_a_line_with_what_it_measures() {
     let list = printed(&run("perf --list"));
     let names: Vec<_> =
         list.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  ")).collect();
-    assert_eq!(names.len(), 57, "{list}");
+    assert_eq!(names.len(), 59, "{list}");
     assert!(names.iter().all(|(_, what)| !what.trim().is_empty()), "{list}");
     let heads = ["Devices", "Verbs", "Active Messages", "Split-C", "Messages", "Byte streams"];
-    for head in heads.into_iter().chain(["RPC", "Kernel sockets", "Costs"]) {
+    for head in heads.into_iter().chain(["RPC", "Kernel sockets", "Layers", "Costs"]) {
         assert_eq!(list.lines().filter(|line| line.starts_with(head)).count(), 1, "{head}: {list}");
     }
     let help = printed(&run("perf --help"));

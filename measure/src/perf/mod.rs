@@ -6,6 +6,7 @@
 //! | `pair` | runs both ends on this machine |
 //! | `play` | is one end of a test: agrees with the other, measures, and prints |
 //! | `report`, `rows` | print figures as words, JSON or CSV |
+//! | `floors` | runs tests of all layers in turn, for a table of what each layer adds |
 //! | `layers` | measure one layer each, from verbs to RPC and Split-C, and the kernel's sockets |
 //! | `costs` | break the time of an exchange down |
 //! | `shared` | what tests of several layers share |
@@ -18,6 +19,7 @@
 pub(crate) mod costs;
 pub(crate) mod ends;
 mod figures;
+mod floors;
 mod layers;
 mod pair;
 mod plan;

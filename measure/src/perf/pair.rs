@@ -2,15 +2,12 @@
 
 use anyhow::{Context, anyhow};
 
-use super::ends::{self, ADDRESSES};
+use super::ends::{self, ADDRESSES, DEVICES};
 use super::play::play;
 use super::{Args, Place, Plan};
 use crate::perf::layers::groups::TCP;
 use crate::perf::plan::test::Test;
 use crate::{out, processors, usage};
-
-/// The devices, as --pair takes them.
-const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 
 /// Runs the first end, which leads.
 pub fn first(args: &Args, plan: &Plan) -> anyhow::Result<()> {

@@ -5,9 +5,11 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::figures::{Figures, Row};
+use super::floors;
 use super::{Form, Plan};
 use crate::machine::{PROFILE, built_by};
 use crate::out::SCHEMA;
+use crate::perf::plan::test::Test;
 
 /// The measurements of a test, in the form that was asked for.
 pub fn text(plan: &Plan, figures: &Figures, rows: &[Row], form: Form) -> String {
@@ -15,7 +17,11 @@ pub fn text(plan: &Plan, figures: &Figures, rows: &[Row], form: Form) -> String 
     match form {
         Form::Words => {
             let device = figures.device.unwrap_or("the kernel's sockets");
-            format!("{test} over {device}, all checked\n{}{}\n", table(rows), built_by())
+            let table = match plan.test {
+                Test::Layers => floors::table(rows),
+                _ => table(rows),
+            };
+            format!("{test} over {device}, all checked\n{table}{}\n", built_by())
         }
         Form::Json => {
             let rows = rows.iter().map(|row| Value::from_iter(row.iter().cloned()));

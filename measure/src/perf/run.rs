@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout};
 
 use super::plan::Plan;
 use super::play::play;
-use super::{costs, pair, report};
+use super::{costs, floors, pair, report};
 use crate::perf::ends::peer::{PATIENCE, Peer};
 use crate::perf::layers::groups::TCP;
 use crate::perf::plan::args::Args;
@@ -31,6 +31,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Test::Costs(layer) = plan.test {
         report::print(&plan, &costs::run(layer, args, &plan)?, args.form())?;
         return Ok(());
+    }
+    if plan.test == Test::Layers {
+        return report::print(&plan, &floors::run(args, &plan)?, args.form());
     }
     if args.end {
         return pair::second(args, &plan);

@@ -1,8 +1,9 @@
-//! The tests of each layer: a folder or a file each, and `following`, which tests of Active
-//! Messages and of streams share.
+//! The tests of each layer: a folder or a file each. Tests of Active Messages and of streams share
+//! `following`, and those of Active Messages and of RPC `callers`.
 
 pub mod am;
 pub mod bytestream;
+mod callers;
 mod following;
 pub mod frames;
 pub mod groups;

@@ -23,6 +23,9 @@ use crate::usage;
 /// all time is the host's. It takes no --pair, --listen or --connect, and a command that was built
 /// with the feature `costs`: another one says how that is done, and exits with 2.
 ///
+/// The test `layers` runs tests of all layers one after the other, each with both ends on this
+/// machine, and takes no --listen or --connect.
+///
 /// Figures name the profile of Cargo's that the command was built by.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{}\n{EXAMPLES}", list::text()))]
@@ -37,12 +40,12 @@ pub struct Args {
     pub list: bool,
 
     /// The device: shm, udp, packet or packet-v2; without --pair with its place, as in packet:eth0
-    /// [default: packet; shm for am_costs and splitc_costs]
+    /// [default: packet; shm for layers, am_costs and splitc_costs]
     #[arg(long, value_name = "DEV")]
     pub device: Option<String>,
 
     /// Bytes of a message, a write or an access [default: 16; 4096 for streams, 65536 for
-    /// am_bulk_bw and bytestream_bw, 64 for RPC, 8 for Split-C]
+    /// am_bulk_bw and bytestream_bw, 64 for RPC and call_bw, 8 for Split-C]
     #[arg(long, value_name = "N")]
     pub size: Option<usize>,
 
@@ -51,7 +54,8 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = value_parser!(u64).range(1..))]
     pub iters: Option<u64>,
 
-    /// How many seconds to measure [default: 1 for streams, get_lat and put_lat, 2 for idle_cpu]
+    /// How many seconds to measure [default: 1 for streams, get_lat, put_lat and each
+    /// test of layers, 2 for idle_cpu]
     #[arg(long, value_name = "S")]
     pub seconds: Option<f64>,
 
@@ -88,7 +92,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub others: usize,
 
-    /// How many requests of Active Messages may be under way at a time [default: 8; 64 for Split-C]
+    /// How many requests of Active Messages may be under way at a time [default: 8; 64 for Split-C;
+    /// as many as --in-flight for call_bw]
     #[arg(long, value_name = "K")]
     pub credits: Option<usize>,
 
@@ -100,7 +105,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     pub nic_credits: Option<usize>,
 
-    /// How many calls of rpc_bw are in flight at a time [default: 64]
+    /// How many calls of rpc_bw or call_bw are in flight at a time [default: 64]
     #[arg(long, value_name = "N")]
     pub in_flight: Option<usize>,
 
@@ -168,6 +173,7 @@ Examples:
   doorbell perf histogram --pair --device shm  updates of a shared table
   doorbell perf tag_lat --pair --posted 1000   matching beside other receives
   doorbell perf collectives --pair             a group of two
+  doorbell perf layers --device udp            what each layer adds
   doorbell perf am_costs                       what a request spends time on
   doorbell perf tcp_lat --pair                 the kernel's, to compare with
 

@@ -15,7 +15,7 @@ struct Group {
 /// A test, its name, and what it measures.
 type Entry = (Test, &'static str, &'static str);
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 10] = [
     Group { heading: "Devices: frames alone, without any protocol", tests: &DEVICES },
     Group { heading: "Verbs", tests: &VERBS },
     Group { heading: "Active Messages", tests: &ACTIVE_MESSAGES },
@@ -27,6 +27,7 @@ const GROUPS: [Group; 9] = [
     Group { heading: "Byte streams", tests: &BYTE_STREAMS },
     Group { heading: "RPC", tests: &RPC },
     Group { heading: "Kernel sockets, polled, to compare with", tests: &KERNEL_SOCKETS },
+    Group { heading: "Layers: tests of all of them in turn, on this machine", tests: &LAYERS },
     Group { heading: "Costs, of a command built with the feature `costs`", tests: &COSTS },
 ];
 
@@ -67,9 +68,10 @@ const VERBS: [Entry; 14] = [
     (Test::LogP(Layer::Verbs), "logp_verbs", "LogP's parameters of sends and receives"),
 ];
 
-const ACTIVE_MESSAGES: [Entry; 7] = [
+const ACTIVE_MESSAGES: [Entry; 8] = [
     (Test::Am(Am::Lat), "am_lat", "half a round trip of a request and its reply"),
     (Test::Am(Am::CallLat), "call_lat", "half a round trip of a typed call and its answer"),
+    (Test::Am(Am::CallBw), "call_bw", "typed calls, many in flight at a time"),
     (
         Test::Am(Am::MediumLat),
         "am_medium_lat",
@@ -148,6 +150,9 @@ const KERNEL_SOCKETS: [Entry; 4] = [
     (Test::UdpBw, "udp_bw", "a stream over UDP"),
 ];
 
+const LAYERS: [Entry; 1] =
+    [(Test::Layers, "layers", "latency and rate of each layer, and what it adds")];
+
 const COSTS: [Entry; 2] = [
     (Test::Costs(Costs::Am), "am_costs", "what a request and its reply spend time on"),
     (Test::Costs(Costs::SplitC), "splitc_costs", "what a get of Split-C spends time on"),
@@ -202,7 +207,7 @@ mod tests {
     /// Every test of the enum.
     fn all() -> Vec<Test> {
         use Test::{BystanderLat, BytestreamBw, FrameBw, FrameLat, IdleCpu, TcpBw, TcpLat, UdpBw};
-        use Test::{UdpLat, WakeLat};
+        use Test::{Layers, UdpLat, WakeLat};
         let single = [
             FrameLat,
             FrameBw,
@@ -214,11 +219,12 @@ mod tests {
             BystanderLat,
             IdleCpu,
             BytestreamBw,
+            Layers,
         ];
         // A variant that this does not name does not compile: add it to those above or below.
         let _ = |test: Test| match test {
             FrameLat | FrameBw | TcpLat | TcpBw | UdpLat | UdpBw | WakeLat | BystanderLat
-            | IdleCpu | BytestreamBw => {}
+            | IdleCpu | BytestreamBw | Layers => {}
             Test::Verbs(_) | Test::Am(_) | Test::Rpc(_) | Test::Tags(_) | Test::Groups(_) => {}
             Test::Streams(_) | Test::SplitC(_) | Test::LogP(_) | Test::Costs(_) => {}
         };

@@ -44,7 +44,7 @@ pub struct Plan {
     pub nic_credits: Option<usize>,
     /// How operations of Split-C are carried, if that was said.
     pub carrier: Option<Carrier>,
-    /// How many calls of RPC are in flight at a time.
+    /// How many calls of RPC or of Active Messages are in flight at a time.
     pub in_flight: usize,
     /// Whether handlers of RPC run as tasks.
     pub tasks: bool,
@@ -97,6 +97,12 @@ impl Plan {
             _ => test.customary(),
         };
         let size = args.size.unwrap_or(test.customary_size());
+        let in_flight = args.in_flight.unwrap_or(test.customary_in_flight());
+        let credits = match test {
+            // As many calls as are in flight wait for their answers and not for credits.
+            Test::Am(Am::CallBw) => in_flight.clamp(1, EndpointConfig::MOST_CREDITS),
+            _ => test.customary_credits(),
+        };
         let nic = Run { dedicated: args.dedicated, spin: args.spin.map(Duration::from_micros) };
         let plan = Self {
             test,
@@ -106,11 +112,11 @@ impl Plan {
             map: !args.no_map,
             connections: args.connections,
             others: args.others,
-            credits: args.credits.unwrap_or(test.customary_credits()),
+            credits: args.credits.unwrap_or(credits),
             policy: args.policy,
             nic_credits: args.nic_credits,
             carrier: args.carrier.or(test.customary_carrier()),
-            in_flight: args.in_flight.unwrap_or(if test == Test::Rpc(Rpc::Bw) { 64 } else { 1 }),
+            in_flight,
             tasks: args.tasks,
             both_ways: args.both_ways,
             block: args.block,
@@ -191,16 +197,20 @@ impl Plan {
         if let Test::Rpc(test) = self.test {
             return self.judge_calls(test);
         }
-        if self.in_flight != 1 || self.tasks {
-            bail!(
-                "--in-flight and --tasks are of RPC, and {name} is not: rpc_bw --in-flight 8, say"
-            );
+        if self.tasks {
+            bail!("--tasks is of RPC, and {name} is not: rpc_bw --tasks, say");
+        }
+        if self.in_flight != 1 && !self.test.is_of_many_calls() {
+            bail!("--in-flight is for rpc_bw and call_bw, and not for {name}");
         }
         if let Test::Am(test) = self.test {
             return self.judge_messages(test);
         }
         if let Test::Costs(_) = self.test {
             return self.judge_costs();
+        }
+        if self.test == Test::Layers {
+            return self.judge_alone("which runs tests as they are customary");
         }
         if self.test == Test::BytestreamBw || matches!(self.test, Test::Streams(_)) {
             return self.judge_streams();
@@ -244,9 +254,10 @@ impl Plan {
                 "am_mixed_bw checks the order of all sizes: per-size, shorter ones overtake longer"
             );
         }
+        self.judge_in_flight()?;
         match self.size {
             size if size > most => bail!("--size {size} is more than the {most} of a message"),
-            size if matches!(test, Am::BulkBw | Am::MixedBw) && size < 8 => {
+            size if matches!(test, Am::BulkBw | Am::MixedBw | Am::CallBw) && size < 8 => {
                 bail!("--size {size}: of {} it is 8 or more", self.test.name())
             }
             _ => Ok(()),
@@ -277,8 +288,6 @@ impl Plan {
     }
 
     fn judge_calls(&self, test: Rpc) -> anyhow::Result<()> {
-        /// The most calls in flight, here.
-        const MOST: usize = 4096;
         let name = self.test.name();
         if self.connections > 0 || !self.map {
             bail!("--connections and --no-map are not for {name}");
@@ -289,9 +298,7 @@ impl Plan {
         if test == Rpc::Stream && (self.in_flight != 1 || self.tasks) {
             bail!("--in-flight and --tasks are not for {name}, which makes one call");
         }
-        if !(1..=MOST).contains(&self.in_flight) {
-            bail!("--in-flight {}: it is 1 to {MOST}", self.in_flight);
-        }
+        self.judge_in_flight()?;
         match self.size {
             size if size < 8 => bail!("--size {size}: of {name} it is 8 or more"),
             size if size > LONGEST => bail!("--size {size} is more than the {LONGEST} of a body"),
@@ -299,7 +306,17 @@ impl Plan {
         }
     }
 
-    fn judge_costs(&self) -> anyhow::Result<()> {
+    fn judge_in_flight(&self) -> anyhow::Result<()> {
+        /// The most calls in flight, here.
+        const MOST: usize = 4096;
+        if !(1..=MOST).contains(&self.in_flight) {
+            bail!("--in-flight {}: it is 1 to {MOST}", self.in_flight);
+        }
+        Ok(())
+    }
+
+    /// Refuses what is for tests whose exchange can be chosen. `why` goes on after the test's name.
+    fn judge_alone(&self, why: &str) -> anyhow::Result<()> {
         let name = self.test.name();
         let foreign = [
             ("--size", self.size != self.test.customary_size()),
@@ -310,10 +327,18 @@ impl Plan {
             ("--dedicated", self.nic.dedicated),
             ("--spin", self.nic.spin.is_some()),
             ("--no-map", !self.map),
+            ("--block", self.block.is_some()),
+            ("--blocks", self.blocks.is_some()),
         ];
-        if let Some((what, _)) = foreign.iter().find(|(_, given)| *given) {
-            bail!("{what} is not for {name}, which makes one short exchange at a time");
+        match foreign.iter().find(|(_, given)| *given) {
+            Some((what, _)) => bail!("{what} is not for {name}, {why}"),
+            None => Ok(()),
         }
+    }
+
+    fn judge_costs(&self) -> anyhow::Result<()> {
+        self.judge_alone("which makes one short exchange at a time")?;
+        let name = self.test.name();
         match self.carrier {
             Some(carrier @ (Carrier::Mapped | Carrier::Mixed)) => {
                 bail!("--carrier {carrier}: of {name} it is messages, the default, or one-sided")

@@ -38,6 +38,8 @@ pub enum Test {
     LogP(Layer),
     /// A breakdown of the host's time.
     Costs(Costs),
+    /// A table of all layers, by other tests.
+    Layers,
 }
 
 /// A layer that sends messages.
@@ -83,6 +85,8 @@ pub enum Am {
     Lat,
     /// A typed call, whose handler returns the answer.
     CallLat,
+    /// Typed calls of which many are in flight at a time.
+    CallBw,
     MediumLat,
     Bw,
     /// A stream of messages of all sizes up to the given one.
@@ -180,7 +184,7 @@ impl Test {
         match self {
             Self::Verbs(WriteDoneLat | ReadLat | CasLat | FaaLat) | Self::WakeLat => false,
             Self::Rpc(_) | Self::SplitC(_) | Self::LogP(_) | Self::Costs(_) => false,
-            Self::Groups(_) => false,
+            Self::Groups(_) | Self::Layers => false,
             _ => !self.is_stream(),
         }
     }
@@ -195,6 +199,7 @@ impl Test {
         matches!(
             self,
             Self::IdleCpu
+                | Self::Layers
                 | Self::Verbs(Verb::IdleCpu)
                 | Self::Groups(Groups::PingPong | Groups::Collectives | Groups::Receiving)
         )
@@ -202,7 +207,7 @@ impl Test {
 
     /// The device of the test, unless the command names one.
     pub fn customary_device(self) -> &'static str {
-        if matches!(self, Self::Costs(_)) { "shm" } else { "packet" }
+        if matches!(self, Self::Costs(_) | Self::Layers) { "shm" } else { "packet" }
     }
 
     /// The carrier of Split-C, unless the command names one; `None` if Split-C chooses the carrier.
@@ -220,6 +225,7 @@ impl Test {
             // An access takes nanoseconds or microseconds, depending on what carries it.
             Self::SplitC(SplitC::GetLat | SplitC::PutLat) => Amount::For(Duration::from_secs(1)),
             Self::Groups(_) => Amount::For(Duration::from_secs(2)),
+            Self::Layers => Amount::For(Duration::from_secs(1)),
             _ if self.is_stream() => Amount::For(Duration::from_secs(1)),
             _ => Amount::Times(100_000),
         }
@@ -239,12 +245,22 @@ impl Test {
         }
     }
 
+    /// Whether the test makes calls of which several may be in flight at a time.
+    pub fn is_of_many_calls(self) -> bool {
+        matches!(self, Self::Rpc(Rpc::Bw) | Self::Am(Am::CallBw))
+    }
+
+    /// How many calls are in flight at a time, unless the command says how many.
+    pub fn customary_in_flight(self) -> usize {
+        if self.is_of_many_calls() { 64 } else { 1 }
+    }
+
     /// The number of bytes of a message, unless the command says how many.
     pub fn customary_size(self) -> usize {
         match self {
             Self::Verbs(verb) if verb.is_of_a_word() => 8,
             Self::Am(Am::MediumLat) => 4096,
-            Self::Rpc(_) => 64,
+            Self::Rpc(_) | Self::Am(Am::CallBw) => 64,
             Self::Am(Am::Bw) | Self::Tags(Tags::Bw | Tags::UnexpectedBw) => 8,
             Self::Streams(Streams::Bw | Streams::PieceBw | Streams::TagBw) => 2048,
             Self::Am(Am::MixedBw) => 512,

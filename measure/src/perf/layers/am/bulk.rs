@@ -12,7 +12,7 @@ use anyhow::bail;
 use doorbell_am::{Handlers, Peer, Placing, RequestId};
 use doorbell_verbs::{Buf, Memory, Region};
 
-use super::messages::{COUNTED, END, count};
+use super::messages::{COUNTED, END, count, until_end};
 use crate::perf::figures::Quantity;
 use crate::perf::layers::following::Told;
 use crate::perf::layers::verbs::Beat;
@@ -52,23 +52,17 @@ pub fn handlers(segment: &Region, plan: &Plan, run: u32, told: &Arc<Told>) -> Ha
     let window = window(plan, run) as u64;
     let (segment, plan, seen) = (segment.clone(), plan.clone(), told.clone());
     let (pattern, mut found) = (Pattern::new(plan.size), vec![0; plan.size]);
-    let told = told.clone();
-    Handlers::new()
-        .request(LANDED, move |request, ()| {
-            let number = seen.count.load(Ordering::Relaxed);
-            let start = offset(number, &plan);
-            let right = request.placed() == Some(start..start + plan.size as u64)
-                && is_there(&segment, (number, window), &plan, &pattern, &mut found);
-            if !right {
-                count(&seen.wrong);
-            }
-            seen.count.store(number + 1, Ordering::Relaxed);
-        })
-        .request(END, move |request, ()| {
-            let [count, wrong] = [&told.count, &told.wrong].map(|it| it.load(Ordering::Relaxed));
-            request.reply(COUNTED, (count, wrong));
-            told.ended.notify_one();
-        })
+    let handlers = Handlers::new().request(LANDED, move |request, ()| {
+        let number = seen.count.load(Ordering::Relaxed);
+        let start = offset(number, &plan);
+        let right = request.placed() == Some(start..start + plan.size as u64)
+            && is_there(&segment, (number, window), &plan, &pattern, &mut found);
+        if !right {
+            count(&seen.wrong);
+        }
+        seen.count.store(number + 1, Ordering::Relaxed);
+    });
+    until_end(handlers, told)
 }
 
 fn is_there(

@@ -18,6 +18,16 @@ pub const END: RequestId<()> = RequestId::new(2, "end");
 /// The reply to [`END`]: how many requests came, and how many of them were wrong.
 pub const COUNTED: ReplyId<(u64, u64)> = ReplyId::new(1, "counted");
 
+/// Adds the handler of [`END`], by which a test ends.
+pub fn until_end(handlers: Handlers, told: &Arc<Told>) -> Handlers {
+    let told = told.clone();
+    handlers.request(END, move |request, ()| {
+        let [count, wrong] = [&told.count, &told.wrong].map(|it| it.load(Ordering::Relaxed));
+        request.reply(COUNTED, (count, wrong));
+        told.ended.notify_one();
+    })
+}
+
 /// Adds one to a counter of the end that follows.
 pub fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
@@ -60,14 +70,15 @@ impl Said for Words {
 
 /// Returns whether a message of `size` bytes can be sent as words, without a payload.
 #[inline]
-const fn fits_words(size: usize) -> bool {
+pub const fn fits_words(size: usize) -> bool {
     size <= 8 * MOST_WORDS && size.is_multiple_of(8)
 }
 
 /// Returns the number of words that all messages of a test have; `None` if they have payloads, or
 /// different numbers of words.
 pub fn words_of_each(test: Am, size: usize) -> Option<usize> {
-    (matches!(test, Am::Lat | Am::CallLat | Am::Bw) && fits_words(size)).then_some(size / 8)
+    (matches!(test, Am::Lat | Am::CallLat | Am::CallBw | Am::Bw) && fits_words(size))
+        .then_some(size / 8)
 }
 
 /// The messages of a test, whose words are arguments of the type `A`.
@@ -181,8 +192,7 @@ impl<A: Said> Messages<A> {
         let (pings, pinged) = (self.clone(), told.clone());
         let (calls, called) = (self.clone(), told.clone());
         let (bytes_calls, bytes_called) = (self.clone(), told.clone());
-        let told = told.clone();
-        Handlers::new()
+        let handlers = Handlers::new()
             .on(Self::CALL, move |_, said| {
                 calls.checks(&called, said.words(), &[]);
                 said
@@ -206,13 +216,8 @@ impl<A: Said> Messages<A> {
                     count(&noted.wrong);
                 }
                 noted.count.store(number + 1, Ordering::Relaxed);
-            })
-            .request(END, move |request, ()| {
-                let [count, wrong] =
-                    [&told.count, &told.wrong].map(|it| it.load(Ordering::Relaxed));
-                request.reply(COUNTED, (count, wrong));
-                told.ended.notify_one();
-            })
+            });
+        until_end(handlers, told)
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod bulk;
 mod call;
+mod calls;
 mod messages;
 mod stream;
 
@@ -46,6 +47,7 @@ pub fn run(
     match words_of_each(test, plan.size) {
         Some(1) => runtime.block_on(play::<[u64; 1]>(test, plan, peer, place)),
         Some(2) => runtime.block_on(play::<[u64; 2]>(test, plan, peer, place)),
+        Some(8) => runtime.block_on(play::<[u64; 8]>(test, plan, peer, place)),
         _ => runtime.block_on(play::<Words>(test, plan, peer, place)),
     }
 }
@@ -71,6 +73,7 @@ async fn play<A: Said>(
     let segment = memory.as_ref().map(SegmentMemory::region);
     let handlers = match (peer.leads(), &segment) {
         (true, _) => Handlers::new(),
+        (false, None) if test == Am::CallBw => calls::handlers::<A>(plan, &told),
         (false, None) => messages.handlers(&told),
         (false, Some(segment)) => bulk::handlers(segment, plan, run, &told),
     };
@@ -106,6 +109,7 @@ async fn play<A: Said>(
         match test {
             Am::Lat | Am::MediumLat => call::run(&mapped, &messages, plan, &beat).await,
             Am::CallLat => call::run_typed(&mapped, &messages, plan, &beat).await,
+            Am::CallBw => calls::run::<A>(&mapped, plan, &beat).await,
             Am::Bw | Am::MixedBw => stream::run(&mapped, &messages, plan, &beat).await,
             Am::BulkBw => bulk::run(&mapped, plan, run, &beat).await,
         }

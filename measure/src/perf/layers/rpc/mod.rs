@@ -5,14 +5,12 @@
 
 mod codec;
 mod streams;
-mod words;
 
-use std::cell::Cell;
 use std::process;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
@@ -22,15 +20,16 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
+use super::callers;
 use super::verbs::{Beat, Guard, open};
 use crate::perf::ends::peer::Peer;
 use crate::perf::figures::latencies::Latencies;
 use crate::perf::figures::{Figures, Quantity};
 use crate::perf::plan::test::Rpc;
+use crate::perf::shared::bodies::Bodies;
 use crate::perf::shared::pattern::wholly;
 use crate::perf::{Place, Plan};
 use codec::Body;
-use words::Words;
 
 /// Bytes there, and the number of the words that came back.
 const SEND: Method<Bytes, u64, Body> = Method::new("perf/send");
@@ -71,15 +70,19 @@ async fn play(
     let builder = Channel::builder().in_flight(plan.in_flight.max(1)).longest_body(plan.size);
     let channel =
         guard.run(async { Ok(builder.on_bundle(&bundle).connect_lazily(name).await?) }).await?;
-    let words = Arc::new(Words::new(plan.size));
-    let caller = Rc::new(Caller { client: Client::new(channel), words, beat });
+    let bodies = Arc::new(Bodies::new(plan.size));
+    let caller = Rc::new(Caller { client: Client::new(channel), bodies, beat });
     let (iters, found) = guard
         .run(async {
             match test {
                 Rpc::Lat => caller.one_by_one(plan).await,
-                Rpc::Bw => caller.clone().many(plan).await,
+                Rpc::Bw => {
+                    let calls = caller.clone();
+                    let call = async move |number| calls.call(number).await;
+                    callers::run(plan, &caller.beat, call).await
+                }
                 Rpc::Stream => {
-                    streams::run(&caller.client, caller.words.clone(), plan, &caller.beat).await
+                    streams::run(&caller.client, caller.bodies.clone(), plan, &caller.beat).await
                 }
             }
         })
@@ -98,8 +101,8 @@ async fn play(
 
 /// The end that is called: it serves until the other end is done.
 async fn serve(plan: &Plan, peer: &mut Peer, guard: &Guard, bundle: &Bundle) -> anyhow::Result<()> {
-    let (words, handled) = (Arc::new(Words::new(plan.size)), Arc::new(AtomicU64::new(0)));
-    let (expected, counted, size) = (words.clone(), handled.clone(), plan.size);
+    let (bodies, handled) = (Arc::new(Bodies::new(plan.size)), Arc::new(AtomicU64::new(0)));
+    let (expected, counted, size) = (bodies.clone(), handled.clone(), plan.size);
     let handler = move |request: doorbell_rpc::Request<Bytes>| {
         let number = counted.fetch_add(1, Ordering::Relaxed);
         let body = request.into_inner();
@@ -113,7 +116,7 @@ async fn serve(plan: &Plan, peer: &mut Peer, guard: &Guard, bundle: &Bundle) -> 
         std::future::ready(Ok(handled.load(Ordering::Relaxed)))
     };
     let router = Router::new().unary(SEND, handler).unary(END, end);
-    let mut router = streams::serve(router, words, plan.size);
+    let mut router = streams::serve(router, bodies, plan.size);
     if !plan.tasks {
         router = router.inline(SEND);
     }
@@ -140,14 +143,14 @@ async fn serve(plan: &Plan, peer: &mut Peer, guard: &Guard, bundle: &Bundle) -> 
 /// The end that calls.
 struct Caller {
     client: Client<Channel>,
-    words: Arc<Words>,
+    bodies: Arc<Bodies>,
     beat: Beat,
 }
 
 impl Caller {
     /// Makes the call of a number, and checks the answer.
     async fn call(&self, number: u64) -> anyhow::Result<()> {
-        let (which, body) = self.words.body(number);
+        let (which, body) = self.bodies.body(number);
         let answer = self.client.unary(SEND, body).await?.into_inner();
         if answer != which {
             bail!("the answer to call {number} is {answer}, and not {which}");
@@ -167,32 +170,5 @@ impl Caller {
             self.beat.count();
         }
         Ok((times.len(), Quantity::Latency(times.summary(1))))
-    }
-
-    /// Makes calls from as many tasks as there may be calls in flight.
-    async fn many(self: Rc<Self>, plan: &Plan) -> anyhow::Result<(u64, Quantity)> {
-        let (begun, meter, amount) = (Rc::new(Cell::new(0)), plan.meter(), plan.amount);
-        let since = Instant::now();
-        let task = |_| {
-            let (caller, begun) = (self.clone(), begun.clone());
-            tokio::task::spawn_local(async move {
-                loop {
-                    let number: u64 = begun.get();
-                    if number > 0 && amount.is_over(number, || since.elapsed()) {
-                        return anyhow::Ok(());
-                    }
-                    begun.set(number + 1);
-                    caller.call(number).await?;
-                    caller.beat.count();
-                }
-            })
-        };
-        let tasks: Vec<_> = (0..plan.in_flight.max(1)).map(task).collect();
-        for task in tasks {
-            task.await.context("a task panicked")??;
-        }
-        let calls = begun.get();
-        meter.at(calls, since.elapsed());
-        Ok((calls, Quantity::Rate(calls as f64 / since.elapsed().as_secs_f64())))
     }
 }

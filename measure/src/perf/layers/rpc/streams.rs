@@ -10,9 +10,9 @@ use doorbell_rpc::{Channel, Client, Method, Router, Status, Streaming};
 use futures_util::{StreamExt, stream};
 
 use super::codec::Body;
-use super::words::{PLACES, Words};
 use crate::perf::figures::Quantity;
 use crate::perf::layers::verbs::Beat;
+use crate::perf::shared::bodies::Bodies;
 use crate::perf::shared::pattern::wholly;
 use crate::perf::{Amount, Plan};
 
@@ -26,19 +26,19 @@ const ECHO: Method<Bytes, Bytes, Body> = Method::new("perf/echo");
 const A_LOOK: u64 = 64;
 
 /// Adds the methods that stream messages of a size.
-pub fn serve(router: Router, words: Arc<Words>, size: usize) -> Router {
-    let expected = words.clone();
+pub fn serve(router: Router, bodies: Arc<Bodies>, size: usize) -> Router {
+    let expected = bodies.clone();
     let from_server = move |request: doorbell_rpc::Request<u64>| {
-        let words = words.clone();
+        let bodies = bodies.clone();
         let messages = stream::iter(0..request.into_inner());
-        ready(Ok(Streaming::new(messages.map(move |number| Ok(words.body(number).1)))))
+        ready(Ok(Streaming::new(messages.map(move |number| Ok(bodies.body(number).1)))))
     };
     let echo = move |request: doorbell_rpc::Request<Streaming<Bytes>>| {
-        let (words, mut number) = (expected.clone(), 0);
+        let (bodies, mut number) = (expected.clone(), 0);
         let messages = request.into_inner().map(move |message| {
             let message = message?;
-            let found = words.place_of(&message, wholly(size, number));
-            if found != Some(number % PLACES) {
+            let found = bodies.place_of(&message, wholly(size, number));
+            if found != Some(Bodies::place(number)) {
                 let why = format!("message {number} of the stream is not what was sent");
                 return Err(Status::data_loss(why));
             }
@@ -54,14 +54,14 @@ pub fn serve(router: Router, words: Arc<Words>, size: usize) -> Router {
 /// many there were, and how many a second.
 pub async fn run(
     client: &Client<Channel>,
-    words: Arc<Words>,
+    bodies: Arc<Bodies>,
     plan: &Plan,
     beat: &Beat,
 ) -> anyhow::Result<(u64, Quantity)> {
     let (amount, since) = (plan.amount, Instant::now());
     let mut messages = match plan.both_ways {
         true => {
-            let sent = words.clone();
+            let sent = bodies.clone();
             // The first message goes in any case.
             let goes = move |number: &u64| {
                 let looks = number.is_multiple_of(A_LOOK) || matches!(amount, Amount::Times(_));
@@ -81,8 +81,8 @@ pub async fn run(
     .into_inner();
     let (mut number, meter) = (0, plan.meter());
     while let Some(message) = messages.message().await.context("the stream")? {
-        let found = words.place_of(&message, wholly(plan.size, number));
-        if found != Some(number % PLACES) {
+        let found = bodies.place_of(&message, wholly(plan.size, number));
+        if found != Some(Bodies::place(number)) {
             bail!("message {number} of the stream is not what was sent");
         }
         number += 1;
