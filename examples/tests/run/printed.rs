@@ -56,7 +56,9 @@ fn lasting(line: &str) -> Vec<&str> {
     let mut words: Vec<_> = line.split(' ').collect();
     for at in 0..words.len() {
         let unit = words.get(at + 1).map(|next| next.trim_end_matches(','));
-        if words[at].parse::<f64>().is_ok() && matches!(unit, Some("s" | "ms" | "GB/s" | "%")) {
+        if words[at].parse::<f64>().is_ok()
+            && matches!(unit, Some("s" | "ms" | "µs" | "GB/s" | "%"))
+        {
             words[at] = "a figure";
         } else if words[at].contains('/') {
             // A device's name begins with what kind of device that is.

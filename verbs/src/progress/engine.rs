@@ -7,6 +7,7 @@ use std::time::Duration;
 use doorbell_transports::{Address, Capabilities};
 
 use super::leader::LeaderLock;
+use super::patience::{Patience, count_run};
 use super::watch_state::WatchState;
 use super::watch_timer::WatchTimer;
 use crate::adapter::{Adapter, Turned};
@@ -56,6 +57,8 @@ pub(crate) struct ProgressEngine {
     pub watch: WatchTimer,
     /// How often a waiting task took turns. The watch compares this with its last look.
     pub(super) turns_taken: AtomicU64,
+    /// How long tasks take turns before they let others run.
+    pub(super) patience: Patience,
     /// What the rescue thread remembers from its last look at the NIC.
     pub(super) rescue_state: Mutex<WatchState>,
     /// How many waits in a row were polled since other tasks were let run.
@@ -87,6 +90,7 @@ impl ProgressEngine {
             memory_waiters: Wakers::default(),
             watch,
             turns_taken: AtomicU64::new(0),
+            patience: Patience::default(),
             rescue_state: Mutex::default(),
             waits_in_a_row: AtomicU32::new(0),
             finds: AtomicU32::new(0),
@@ -126,6 +130,7 @@ impl ProgressEngine {
     #[inline]
     pub fn ring(&self) {
         if let Some(mut adapter) = self.lock.ring() {
+            count_run();
             adapter.refresh_clock();
             self.release(adapter);
         }

@@ -127,6 +127,12 @@ impl<T> LeaderLock<T> {
         self.leader.load(Ordering::SeqCst) & WHO >= from as u32
     }
 
+    /// Returns whether a task of a higher precedence leads.
+    #[inline]
+    pub fn is_led_above(&self, who: Precedence) -> bool {
+        self.leader.load(Ordering::SeqCst) & WHO > who as u32
+    }
+
     /// Returns whether the task that has become the leader leads still.
     #[inline]
     pub fn is_leader(&self, leadership: Leadership) -> bool {

@@ -1,8 +1,9 @@
 //! The progress engine: which thread runs the NIC, and when.
 //!
 //! **Inline**, waiting tasks run the NIC. A future that is polled locks the NIC, and spins for a
-//! while by taking turns. It lets other tasks run, and spins again. When nothing has come for the
-//! configured time, it arms the device, looks once more, and sleeps.
+//! while by taking turns. It lets other tasks run, and spins again. How soon it lets them run is
+//! learnt from earlier waits. When nothing has come for the configured time, the future arms the
+//! device, looks once more, and sleeps.
 //!
 //! | role | what the task or thread does |
 //! |---|---|
@@ -29,6 +30,7 @@ mod engine;
 mod held;
 mod leader;
 mod look;
+mod patience;
 mod rescue;
 mod wait;
 mod watch;

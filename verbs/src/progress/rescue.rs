@@ -123,6 +123,8 @@ struct Grace {
 struct Place {
     nic: Weak<dyn Rescuable>,
     in_grace: Arc<AtomicBool>,
+    /// The end of the NIC's grace. A grace in the list that ends earlier has been superseded.
+    grace_ends: Option<Instant>,
     /// How often others had run the NIC at the last look.
     runs: u64,
     /// Whether nobody else ran the NIC when it had something to do.
@@ -159,7 +161,8 @@ impl List {
         nics.next += 1;
         let key = nics.next;
         self.alarms.add(alarm.as_fd(), key)?;
-        nics.places.insert(key, Place { nic, in_grace, runs: 0, stranded: false });
+        nics.places
+            .insert(key, Place { nic, in_grace, grace_ends: None, runs: 0, stranded: false });
         Ok(key)
     }
 
@@ -177,11 +180,16 @@ impl List {
         self.begin_grace(&mut nics, key, false);
     }
 
+    /// Begins a grace, which takes the place of the NIC's grace until now: each grace leads to
+    /// another one sooner or later, so graces beside each other would never become fewer.
     fn begin_grace(&self, nics: &mut Nics, key: u64, had_work: bool) {
+        let Some(place) = nics.places.get_mut(&key) else { return };
+        let ends = Instant::now() + GRACE;
+        place.grace_ends = Some(ends);
         if nics.graces.is_empty() {
             self.alarms.set_timer(GRACE);
         }
-        nics.graces.push_back(Grace { ends: Instant::now() + GRACE, key, had_work });
+        nics.graces.push_back(Grace { ends, key, had_work });
     }
 
     /// Runs stranded NICs for ever.
@@ -240,8 +248,14 @@ impl List {
     /// thread must run it now.
     fn end_grace(&self, grace: &Grace) -> Option<u64> {
         let nic = self.nic(grace.key)?;
-        // A note that comes from here on begins a grace. What led to an earlier one is seen below.
-        self.nics().places.get(&grace.key)?.in_grace.swap(false, Ordering::AcqRel);
+        {
+            let mut nics = self.nics();
+            let place = nics.places.get_mut(&grace.key)?;
+            place.grace_ends.take_if(|ends| *ends == grace.ends)?;
+            // A note that comes from here on begins a grace. What led to an earlier one is seen
+            // below.
+            place.in_grace.swap(false, Ordering::AcqRel);
+        }
         let (runs, will_report) = (nic.runs(), nic.will_report());
         let mut nics = self.nics();
         let place = nics.places.get_mut(&grace.key)?;
@@ -273,5 +287,56 @@ impl List {
     fn listen_to(&self, nic: &dyn Rescuable, key: u64) {
         // A live descriptor that was added can be asked again.
         let _ = self.alarms.again(nic.alarm().as_fd(), key);
+    }
+}
+
+#[cfg(all(test, not(verbs_loom)))]
+mod tests {
+    use super::*;
+
+    /// A NIC that tasks of the program run all the time.
+    struct Busy(OwnedFd, std::sync::atomic::AtomicU64);
+
+    impl Rescuable for Busy {
+        fn runs(&self) -> u64 {
+            self.1.fetch_add(1, Ordering::Relaxed)
+        }
+
+        fn is_watched(&self) -> bool {
+            true
+        }
+
+        fn alarm(&self) -> &OwnedFd {
+            &self.0
+        }
+
+        fn will_report(&self) -> bool {
+            true
+        }
+
+        fn rescue(&self) -> Next {
+            panic!("the tasks of the program run the NIC");
+        }
+    }
+
+    /// Regression test for a bug: each note of a watch began a grace that led to others without
+    /// end, so that the thread woke about each millisecond.
+    #[test]
+    fn a_nic_has_two_graces_at_most_however_often_its_watch_yields() {
+        let list = List { alarms: Alarms::new().expect("a descriptor"), nics: Mutex::default() };
+        let alarm = || OwnedFd::from(std::io::pipe().expect("a descriptor").0);
+        let nic: Arc<dyn Rescuable> = Arc::new(Busy(alarm(), Default::default()));
+        let in_grace = Arc::new(AtomicBool::new(false));
+        let key = list.enter(Arc::downgrade(&nic), nic.alarm(), in_grace.clone()).expect("room");
+        for _ in 0..100 {
+            // The oldest grace ends, and both events come that begin another one.
+            let oldest = list.nics().graces.pop_front();
+            oldest.into_iter().for_each(|grace| assert_eq!(list.end_grace(&grace), None));
+            if !in_grace.swap(true, Ordering::AcqRel) {
+                list.note(key, 0);
+                assert_eq!(list.heard_from(key), None);
+            }
+            assert!(list.nics().graces.len() <= 2);
+        }
     }
 }

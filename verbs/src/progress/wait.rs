@@ -9,6 +9,7 @@ use super::engine::{Held, ProgressEngine, TURNS_A_LOOK};
 use super::held::HeldNic;
 use super::leader::{LeaderLock, Leadership, Precedence};
 use super::look::Look;
+use super::patience::Spent;
 use super::yielding::{is_blocked, yield_to_any, yield_to_others};
 use crate::sync::Ordering;
 use crate::sync::wakers::Place;
@@ -33,6 +34,8 @@ pub(crate) struct WaitState {
     place: Place,
     /// The time since when nothing has come.
     since: Option<Time>,
+    /// The turns that were taken since something last came.
+    spent: Spent,
     /// Whether the task has spun beside a dedicated thread.
     spun: bool,
 }
@@ -82,6 +85,10 @@ impl ProgressEngine {
         if self.pacing.dedicated {
             return self.wait_dedicated(context, wait_state, look);
         }
+        // A task of a higher precedence leads, and comes back soon.
+        if self.lock.is_led_above(look.precedence()) {
+            return self.follow(context, wait_state, look);
+        }
         match self.lock.enter() {
             Some(adapter) => self.take_turns(adapter, context, wait_state, look),
             None => self.follow(context, wait_state, look),
@@ -102,48 +109,62 @@ impl ProgressEngine {
         let outranked = !wait_state.leads(&self.lock, who) && self.lock.is_led(who);
         let was_armed = adapter.disarm();
         let spin = self.spin(&adapter);
-        let (mut start, mut idle, mut owes) = (None, false, true);
-        for turn in 1..=TURNS_A_POLL {
+        let mut turns = wait_state.spent.begin(&self.patience, who);
+        let (mut start, mut owes) = (None, true);
+        let (in_vain, idle) = loop {
             let turned = self.step(&mut adapter);
+            turns.taken += 1;
             if let Some(found) = look.look(HeldNic::of(self, &mut adapter)) {
+                wait_state.spent.came(&self.patience, who, &mut turns);
                 self.end(wait_state);
                 self.tick_if(was_armed);
                 return Poll::Ready((found, Some(adapter)));
             }
             if turned.found {
-                (wait_state.since, owes) = (None, true);
+                wait_state.since = None;
+                wait_state.spent.came(&self.patience, who, &mut turns);
             }
-            let mut woke = turned.woke;
-            // The less is done between turns, the sooner the next frame is found. But a device may
-            // have kept something back, too, for which it is asked now and then.
-            if owes || adapter.is_rung() || adapter.has_work() || turn % TURNS_TO_SETTLE == 0 {
-                woke |= self.settle(&mut adapter).woke;
-                owes = turned.found;
-            }
+            owes |= turned.found;
+            let mut woke = turned.woke | self.settle_if_due(&mut adapter, owes, turns.taken);
+            owes = turned.found;
             woke |= look.woke();
             // A woken task may be behind this one on the same thread; and a leader, or a thread
             // that wants the NIC, waits for this one.
             if woke || outranked || adapter.is_wanted() {
-                break;
+                break (0, false);
             }
-            if turn % spin.turns_a_look == 0 {
+            if turns.taken.is_multiple_of(spin.turns_a_look) || turns.are_over() {
                 let now = adapter.now();
-                idle = now.since(*wait_state.since.get_or_insert(now)) >= spin.time;
-                if idle || now.since(*start.get_or_insert(now)) >= QUANTUM {
-                    break;
+                let idle = now.since(*wait_state.since.get_or_insert(now)) >= spin.time;
+                let poll = now.since(*start.get_or_insert(now));
+                if idle || turns.are_over() || poll >= QUANTUM {
+                    break (turns.in_vain(), idle);
                 }
             }
-        }
-        if idle && (is_blocked() || self.is_watched_here()) {
+        };
+        // Other tasks are let run before a sleep: this one may wait for them.
+        let may_sleep = spin.time.is_zero() || wait_state.spent.have_others_run();
+        if idle && (is_blocked() || may_sleep && self.is_watched_here()) {
             return self.sleep(adapter, context, wait_state, look);
         }
         self.tick_if(was_armed);
-        if wait_state.lead(&self.lock, who, context.waker()) {
-            self.release(adapter);
+        let leads = wait_state.lead(&self.lock, who, context.waker());
+        self.release(adapter);
+        if leads {
+            wait_state.spent.yields(in_vain);
             return yield_to_others(context);
         }
-        self.release(adapter);
         self.follow(context, wait_state, look)
+    }
+
+    /// Sends what was posted and what turns have called for, unless there is nothing to send: the
+    /// less is done between turns, the sooner the next frame is found. But a device may have kept
+    /// something back, too, for which it is asked now and then. Returns whether a task was woken.
+    #[inline]
+    fn settle_if_due(&self, adapter: &mut Held<'_>, owes: bool, turn: u32) -> bool {
+        let due =
+            owes || adapter.is_rung() || adapter.has_work() || turn.is_multiple_of(TURNS_TO_SETTLE);
+        due && self.settle(adapter).woke
     }
 
     /// Makes the task a follower: another task runs the NIC or leads, and wakes this one when it

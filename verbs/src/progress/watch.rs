@@ -16,6 +16,7 @@ use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 
 use super::engine::ProgressEngine;
+use super::patience::count_run;
 use super::rescue::{Next, Rescuable, Rescued};
 use super::wait::{QUANTUM, TURNS_A_POLL};
 use super::watch_state::{WatchState, WatchStep};
@@ -27,6 +28,7 @@ impl ProgressEngine {
     /// Checks whether tasks take turns, and takes turns if none does.
     pub(crate) fn watch_once(&self, watch_state: &mut WatchState) -> WatchStep {
         self.watch.count_look();
+        count_run();
         self.look_after(watch_state)
     }
 

@@ -4,11 +4,14 @@ use std::future::{Future, poll_fn};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use doorbell_core::nic::Inbox;
 use doorbell_kit::child;
+use doorbell_transports::Device;
 use doorbell_transports::shm::Shm;
 use doorbell_verbs::work::Send;
 use doorbell_verbs::{Buf, Config, Nic, Progress, Queues, QueuesConfig, RemoteMemory};
@@ -17,7 +20,7 @@ use crate::common::{
     End, Over, Runs, bounded, brief, buf, bytes, connected, dedicated, joined, names, nics, run,
     runtime, sleepy, wait_for,
 };
-use crate::watched::Watched;
+use crate::watched::{Watched, Watches};
 
 /// Polls a future once, and leaves it alone.
 async fn begun<F: Future + Unpin>(future: &mut F) {
@@ -312,6 +315,40 @@ async fn ping(from: &End, to: &End) {
         tokio::join!(from.pair.send_inline(b"ping"), to.pair.recv(Buf::with_capacity(8)));
     sent.expect("it is received");
     received.expect("one comes");
+}
+
+/// Counts the turns of a NIC.
+#[derive(Clone, Default)]
+struct Turns(Arc<AtomicU64>);
+
+impl Watches for Turns {
+    fn receive(&mut self, device: &mut impl Device, inbox: &mut impl Inbox) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        device.receive(inbox)
+    }
+}
+
+/// A task that waited took turns for 40 µs before the task ran that was to answer, which then did
+/// the same.
+#[test]
+fn tasks_of_one_thread_that_wait_for_each_other_take_few_turns_before_they_let_each_other_run() {
+    const ROUNDS: u64 = 1000;
+    run(Runs::CurrentThread, || async {
+        let turns = Turns::default();
+        let nic = |name: String| {
+            let device = Shm::join(&name.replace("shm:", "")).expect("nobody else has it");
+            let device = Watched::by(turns.clone(), device);
+            Nic::builder().config(brief()).on(device).expect("a NIC")
+        };
+        let [near, far] = names(Over::Shm).map(nic);
+        let (one, other) = connected(&near, &far).await;
+        ping_pong(one, other, 100).await;
+        let (one, other) = connected(&near, &far).await;
+        let before = turns.0.load(Ordering::Relaxed);
+        ping_pong(one, other, ROUNDS as usize).await;
+        let taken = turns.0.load(Ordering::Relaxed) - before;
+        assert!(taken < 64 * ROUNDS, "{taken} turns");
+    });
 }
 
 struct Counted;
