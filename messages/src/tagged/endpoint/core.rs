@@ -82,7 +82,7 @@ impl Core {
 
     #[cold]
     fn send_all_due(&self) -> bool {
-        self.due.take().iter().fold(false, |woke, lane| lane.flush() || woke)
+        self.due.take().iter().filter(|lane| lane.flush()).count() > 0
     }
 
     /// Sends a short message at once, if nothing holds it up. Credits that have come back are taken

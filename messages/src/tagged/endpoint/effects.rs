@@ -81,12 +81,12 @@ impl Effects {
 
 impl More {
     #[cold]
-    fn finish(self: Box<Self>) -> bool {
-        let Self { lanes, cut_off, wakers, pulls } = *self;
+    fn finish(self) -> bool {
+        let Self { lanes, cut_off, wakers, pulls } = self;
         debug_assert!(pulls.is_empty(), "they are taken out before");
         let woke = !wakers.is_empty();
         wakers.into_iter().for_each(Waker::wake);
         cut_off.iter().for_each(|lane| lane.cut_off());
-        lanes.iter().fold(woke, |woke, lane| lane.flush() || woke)
+        lanes.iter().filter(|lane| lane.flush()).count() > 0 || woke
     }
 }
