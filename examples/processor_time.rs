@@ -105,8 +105,8 @@ const ADD: am::Call<(u64, u64), u64> = am::Call::new("add");
 
 async fn am_call(args: &Args) -> Result<Cost> {
     let adds = Handlers::new().on(ADD, |_, (a, b)| a + b);
-    let server = am::Endpoint::open(&*args.device, adds).await?;
-    let client = am::Endpoint::open(&*args.device, Handlers::new()).await?;
+    let server = am::Endpoint::open(&args.device, adds).await?;
+    let client = am::Endpoint::open(&args.device, Handlers::new()).await?;
     let peer = client.connect(server.name()).await?;
     mean(args.seconds, async || {
         peer.call(ADD, (2, 3)).await?;
@@ -120,8 +120,8 @@ const PONG: u64 = 2;
 const BODY: Bytes = Bytes::from_static(&[7; 16]);
 
 async fn tag_ping_pong(args: &Args) -> Result<Cost> {
-    let far = messages::Endpoint::open(&*args.device).await?;
-    let near = messages::Endpoint::open(&*args.device).await?;
+    let far = messages::Endpoint::open(&args.device).await?;
+    let near = messages::Endpoint::open(&args.device).await?;
     let to_far = near.connect(far.name()).await?;
     let to_near = far.connect(near.name()).await?;
     let answers = tokio::spawn(async move {
@@ -142,8 +142,8 @@ async fn tag_ping_pong(args: &Args) -> Result<Cost> {
 }
 
 async fn tag(args: &Args) -> Result<Cost> {
-    let far = messages::Endpoint::open(&*args.device).await?;
-    let near = messages::Endpoint::open(&*args.device).await?;
+    let far = messages::Endpoint::open(&args.device).await?;
+    let near = messages::Endpoint::open(&args.device).await?;
     let to_far = near.connect(far.name()).await?;
     mean(args.seconds, async || {
         let receiving = far.receive(Match::exactly(PING));
@@ -168,7 +168,7 @@ impl Adder for Sums {
 }
 
 async fn rpc_call(args: &Args) -> Result<Cost> {
-    let server = Server::builder().add_service(AdderServer::new(Sums)).open(&*args.device).await?;
+    let server = Server::builder().add_service(AdderServer::new(Sums)).open(&args.device).await?;
     let adder = AdderClient::new(Channel::connect(&server.name().to_string()).await?);
     mean(args.seconds, async || {
         adder.add(2, 3).await?;
