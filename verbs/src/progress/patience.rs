@@ -9,9 +9,10 @@
 use std::cell::Cell;
 
 use super::leader::Precedence;
-use super::wait::TURNS_A_POLL;
 use crate::sync::{AtomicU32, Ordering};
 
+/// The most turns that a future takes before it lets other tasks run.
+const TURNS_A_POLL: u32 = 10_000;
 /// The fewest turns that a task takes before it lets other tasks run.
 const LEAST: u32 = 4;
 /// The factor by which the turns of a wait grow each time that the wait has let nobody run.

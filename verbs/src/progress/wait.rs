@@ -14,8 +14,6 @@ use super::yielding::{is_blocked, yield_to_any, yield_to_others};
 use crate::sync::Ordering;
 use crate::sync::wakers::Place;
 
-/// The most turns that a future takes before it lets other tasks run.
-pub(super) const TURNS_A_POLL: u32 = 10_000;
 /// The time for which a future takes turns before it lets other tasks run.
 pub(super) const QUANTUM: Duration = Duration::from_micros(40);
 /// How many results in a row tasks may find before other tasks are let run.
