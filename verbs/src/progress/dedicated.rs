@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::engine::{ProgressEngine, TURNS_A_LOOK};
-use super::wait::TURNS_A_POLL;
+use super::patience::TURNS_A_POLL;
 use super::watch_timer::Keeper;
 use crate::sys::thread::{pin_to, wait_either};
 

@@ -12,7 +12,7 @@ use super::leader::Precedence;
 use crate::sync::{AtomicU32, Ordering};
 
 /// The most turns that a future takes before it lets other tasks run.
-const TURNS_A_POLL: u32 = 10_000;
+pub(super) const TURNS_A_POLL: u32 = 10_000;
 /// The fewest turns that a task takes before it lets other tasks run.
 const LEAST: u32 = 4;
 /// The factor by which the turns of a wait grow each time that the wait has let nobody run.

@@ -16,9 +16,10 @@ use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 
 use super::engine::ProgressEngine;
+use super::patience::TURNS_A_POLL;
 use super::patience::count_run;
 use super::rescue::{Next, Rescuable, Rescued};
-use super::wait::{QUANTUM, TURNS_A_POLL};
+use super::wait::QUANTUM;
 use super::watch_state::{WatchState, WatchStep};
 use super::watch_timer::Keeper;
 use crate::sync::{Ordering, locked};
