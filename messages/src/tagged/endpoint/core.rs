@@ -136,17 +136,11 @@ impl Core {
         posted
     }
 
-    /// Returns whether the outcome of a receive has come.
-    #[inline]
-    pub fn has_come(&self, id: ReceiveId) -> bool {
-        self.words.is_here(id)
-    }
-
     /// Takes the outcome of a receive, if it has come.
     #[inline]
     pub fn take(&self, id: ReceiveId) -> Option<Result<Met, ReceiveError>> {
         self.send_due();
-        if self.has_come(id) { self.lock().receives.take(id) } else { None }
+        if self.words.is_here(id) { self.lock().receives.take(id) } else { None }
     }
 
     /// Has a task woken when the outcome of a receive comes, or at once if it has come.
@@ -162,18 +156,13 @@ impl Core {
     pub fn cancel(&self, id: ReceiveId) -> bool {
         let mut effects = Effects::default();
         let mut state = self.lock();
-        let State { incoming, peers, receives, .. } = &mut *state;
-        let mut reacts = |what| react(peers, &mut effects, what);
-        let receive = receives.waits_as(id);
-        let taken = receive.and_then(|receive| incoming.cancel(receive, &mut reacts));
-        if taken.is_some()
-            && let Ok(waker) = receives.put(id, Err(ReceiveError::Cancelled))
-        {
+        let cancelled = state.cancels(id, &mut effects);
+        if cancelled && let Ok(waker) = state.receives.put(id, Err(ReceiveError::Cancelled)) {
             effects.wake(waker);
         }
         drop(state);
         effects.finish();
-        taken.is_some()
+        cancelled
     }
 
     /// Takes back a receive that is dropped, and whose outcome the program has not taken. Its
@@ -181,10 +170,7 @@ impl Core {
     pub fn dropped(&self, id: ReceiveId) {
         let mut effects = Effects::default();
         let mut state = self.lock();
-        let State { incoming, peers, receives, .. } = &mut *state;
-        let mut reacts = |what| react(peers, &mut effects, what);
-        let receive = receives.waits_as(id);
-        let cancelled = receive.and_then(|receive| incoming.cancel(receive, &mut reacts));
+        let cancelled = state.cancels(id, &mut effects);
         let left = state.receives.leave(id);
         let mut waker = None;
         if let Some(Left { outcome, pull, waker: waits }) = left {
@@ -193,7 +179,7 @@ impl Core {
                 Some(outcome) => outcome.ok(),
                 None => pull.and_then(|pull| pull.take_back()),
             };
-            if cancelled.is_none() {
+            if !cancelled {
                 met.into_iter().for_each(|met| state.put_back(met, &mut effects));
             }
         }

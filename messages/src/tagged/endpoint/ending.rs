@@ -10,6 +10,7 @@ use super::frame::{Outbound, Waits};
 use super::receive_id::ReceiveId;
 use super::shared::Shared;
 use super::state::{Gone, Known, State, react};
+use crate::matching::Source;
 use crate::tagged::error::{
     GivenUp, ReceiveError, SendError, Unsent, WhyGivenUp, peer_text, why_gone,
 };
@@ -108,14 +109,11 @@ impl Shared {
         effects.finish();
     }
 
-    /// Takes in how many packets a peer has got by several connections.
-    pub fn acknowledged(&self, link: &am::Peer, next: u64) {
-        let mut state = self.lock();
-        let known = state.peer_of(link).map(|(_, known)| known.lane.acknowledged(next));
-        // What a connection has brought before it ended may be looked at after that.
-        if !known.unwrap_or_else(|| link.ending().is_some()) {
-            self.malformed();
-        }
+    /// Takes in how many packets a peer has got by several connections, if the peer is known.
+    pub fn acknowledged(&self, source: Source, next: u64) -> Option<bool> {
+        let state = self.lock();
+        let keeps_rules = state.peers.get(source)?.lane.acknowledged(next);
+        Some(!keeps_rules && self.malformed())
     }
 
     /// Ends what waits for peers whose ends were missed.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use doorbell_am::Handlers;
+use doorbell_am::{Handlers, Request};
 
 use super::shared::Shared;
+use crate::matching::Source;
 use crate::tagged::wire::{ACKNOWLEDGED, GREET, Greeting, Kind, Packet, SHORT, STRIPED};
 
 /// Makes the handlers of an endpoint for one of its devices.
@@ -30,29 +31,32 @@ pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
                 striped.malformed();
                 return;
             };
-            let (link, payload) = (request.peer(), request.take_payload());
+            let payload = request.take_payload();
             let packet = Packet { kind, words: [one, two, three], payload };
-            if striped.takes_in_order(&link, sequence, packet) {
-                request.note_woken();
-            }
+            by_peer(&striped, &request, |peer| striped.takes_in_order(peer, sequence, packet));
         })
         .request_words(SHORT, move |request, words| {
-            match short.takes_short(request.noted(), words) {
-                Some(true) => request.note_woken(),
-                Some(false) => {}
-                None => drop(short.unknown(&request.peer())),
-            }
+            by_peer(&short, &request, |peer| short.takes_short(peer, words));
         })
         .request(ACKNOWLEDGED, move |request, next: u64| {
-            acknowledged.acknowledged(&request.peer(), next);
+            by_peer(&acknowledged, &request, |peer| acknowledged.acknowledged(peer, next));
         });
     Kind::ALL.into_iter().fold(handlers, |handlers, kind| {
         let shared = shared.clone();
         handlers.request(kind.id(), move |mut request, words| {
-            let (link, payload) = (request.peer(), request.take_payload());
-            if shared.takes(&link, Packet { kind, words, payload }) {
-                request.note_woken();
-            }
+            let packet = Packet { kind, words, payload: request.take_payload() };
+            by_peer(&shared, &request, |peer| shared.takes(peer, packet));
         })
     })
+}
+
+/// Takes in a request by the number of its peer. `takes` returns whether a task was woken, or `None`
+/// if there is no such peer.
+#[inline]
+fn by_peer(shared: &Shared, request: &Request<'_>, takes: impl FnOnce(Source) -> Option<bool>) {
+    match takes(request.noted()) {
+        Some(true) => request.note_woken(),
+        Some(false) => {}
+        None => shared.unknown(&request.peer()),
+    }
 }

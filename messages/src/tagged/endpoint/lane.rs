@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
 
-use doorbell_am::{self as am, Credit, Words};
+use doorbell_am::{self as am, Credit};
 
 use super::departures::{Departures, NeverLeaves, Ticket, Waiting};
 use super::due::Due;
@@ -38,7 +38,7 @@ pub struct Lane {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShortSend {
     Sent,
-    /// Nothing is missing but a credit.
+    /// The message was not sent for want of a credit alone.
     NoCredit,
     /// The message is too long, or others must be sent before it.
     HeldUp,
@@ -423,13 +423,9 @@ impl Queue {
 /// endpoint hears by an event.
 fn send(credit: Credit<'_>, packet: &Packet) -> bool {
     let Packet { kind, words, payload } = packet;
-    let sent = match packet.short_words() {
-        Some((words, count)) => {
-            let words = Words::new(&words[..count]).unwrap_or_default();
-            credit.request(SHORT, words)
-        }
-        None if payload.is_empty() => credit.request(kind.id(), *words),
-        None => credit.request_with(kind.id(), *words, payload),
+    let sent = match payload.is_empty() {
+        true => credit.request(kind.id(), *words),
+        false => credit.request_with(kind.id(), *words, payload),
     };
     if let Err(why) = &sent {
         tracing::debug!(%why, "a packet was not sent");

@@ -32,13 +32,11 @@ impl Shared {
         Some(self.arrived(state, envelope, false, arrived, |arrived| arrived))
     }
 
-    /// Takes in a packet.
-    pub fn takes(self: &Arc<Self>, link: &am::Peer, packet: Packet) -> bool {
+    /// Takes in a packet of a peer, if the peer is known.
+    pub fn takes(self: &Arc<Self>, source: Source, packet: Packet) -> Option<bool> {
         let state = self.lock();
-        match state.source_of(link) {
-            Some(source) => self.takes_from(state, source, packet),
-            None => self.unknown(link),
-        }
+        let is_known = state.peers.contains(source);
+        is_known.then(|| self.takes_from(state, source, packet))
     }
 
     /// Takes in a packet of a peer. If the peer has gone meanwhile, the packet is dropped.
@@ -70,17 +68,17 @@ impl Shared {
     }
 
     /// Takes in a packet that has come by one of several connections, with its sequence number.
-    /// Whichever thread has the next packet in order hands on all that are ready.
+    /// Whichever thread has the next packet in order hands on all that are ready. Returns `None` if
+    /// the peer is not known.
     pub fn takes_in_order(
         self: &Arc<Self>,
-        link: &am::Peer,
+        source: Source,
         sequence: u64,
         packet: Packet,
-    ) -> bool {
+    ) -> Option<bool> {
         let mut locked = self.lock();
         let state = &mut *locked;
-        let Some(source) = state.source_of(link) else { return self.unknown(link) };
-        let Some(known) = state.peers.get_mut(source) else { return self.unknown(link) };
+        let known = state.peers.get_mut(source)?;
         // What the sender's window has room for, and what has taken offers of the sender's.
         let most = || {
             let longest = self.limits.eager.max(Limits::LEAST_WINDOW);
@@ -92,14 +90,14 @@ impl Shared {
             let lane = known.lane.clone();
             drop(locked);
             lane.cut_off();
-            return self.malformed();
+            return Some(self.malformed());
         }
         if let Some(next) = known.ordered.acknowledgement() {
             known.lane.acknowledge(next);
         }
         let lane = known.lane.clone();
         if std::mem::replace(&mut known.is_handing_on, true) {
-            return false;
+            return Some(false);
         }
         let mut woke = false;
         while let Some(known) = locked.peers.get_mut(source) {
@@ -112,7 +110,7 @@ impl Shared {
             locked = self.lock();
         }
         drop(locked);
-        lane.flush() || woke
+        Some(lane.flush() || woke)
     }
 
     /// Takes in the beginning of a message, which may be all of it.
@@ -292,11 +290,10 @@ impl Shared {
 
     /// Passes over what has come by a connection of no known peer. It is malformed, unless the
     /// connection has ended meanwhile.
-    pub fn unknown(&self, link: &am::Peer) -> bool {
+    pub fn unknown(&self, link: &am::Peer) {
         if link.ending().is_none() {
             self.malformed();
         }
-        false
     }
 }
 

@@ -150,7 +150,7 @@ impl State {
         self.links.insert(link.clone(), (source, device));
     }
 
-    /// Forgets a connection. Returns the peer that it led to, and the device.
+    /// Forgets a connection that has ended. Returns the peer that it led to, and the device.
     pub fn remove_link(&mut self, link: &am::Peer) -> Option<(Source, usize)> {
         let removed = self.links.remove(link)?;
         link.note(0);
@@ -265,17 +265,6 @@ impl State {
         SendError::Gone { peer, what, why: self.why_gone(to) }
     }
 
-    /// Returns the peer at the other end of a connection.
-    pub fn peer_of(&mut self, link: &am::Peer) -> Option<(Source, &mut Known)> {
-        let source = self.source_of(link)?;
-        Some((source, self.peers.get_mut(source)?))
-    }
-
-    /// Returns the number of the peer at the other end of a connection.
-    pub fn source_of(&self, link: &am::Peer) -> Option<Source> {
-        self.links.get(link).map(|&(source, _)| source)
-    }
-
     /// Returns why a receive can't be posted, if it can't.
     pub fn refuses(&mut self, pattern: Pattern) -> Option<ReceiveError> {
         if self.is_closed {
@@ -339,6 +328,14 @@ impl State {
         }
         lane.put(outgoing.next_answer().map(Frame::Answer));
         effects.send(lane);
+    }
+
+    /// Takes a receive off those that wait for messages. Returns whether the receive was one of them.
+    pub fn cancels(&mut self, id: ReceiveId, effects: &mut Effects) -> bool {
+        let Self { incoming, peers, receives, .. } = self;
+        let mut reacts = |what| react(peers, effects, what);
+        let waits = receives.waits_as(id);
+        waits.and_then(|receive| incoming.cancel(receive, &mut reacts)).is_some()
     }
 
     /// Gives a receive its message, or has the message's body pulled first. If the receive was

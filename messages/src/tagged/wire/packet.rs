@@ -1,11 +1,9 @@
 //! A message between endpoints, as one message of Active Messages carries it.
 
 use bytes::Bytes;
-use doorbell_am::{MOST_WORDS, RequestId};
+use doorbell_am::RequestId;
 
 use super::description;
-use super::heading::Heading;
-use super::short::short_words;
 
 /// The kind of a packet, which is the place of its handler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,15 +92,6 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Returns the words of a [short](super::SHORT) message, if the packet carries all of one that
-    /// is short, and says no more than that.
-    pub fn short_words(&self) -> Option<([u64; MOST_WORDS], usize)> {
-        let [bits, heading, number] = self.words;
-        let whole = Heading { len: self.payload.len(), ..Heading::default() };
-        let is_short = self.kind == Kind::Eager && heading == whole.word() && number == 0;
-        if is_short { short_words(bits, &self.payload) } else { None }
-    }
-
     /// Returns how many bytes the payload has beyond those that the description of a long message
     /// may have, of which the windows of messages take no account.
     pub fn bulk(&self) -> usize {
