@@ -199,5 +199,5 @@ pub use progress::{Bundle, Statistics};
 #[doc(hidden)]
 pub use progress::{Ready, Runner};
 #[doc(hidden)]
-pub use shared::in_handler;
+pub use shared::handles as in_handler;
 pub use wire::{Admits, MOST_WORDS, ManyWords, Tag, Words};

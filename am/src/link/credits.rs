@@ -217,10 +217,9 @@ impl Link {
             Some(grants - given as u16)
         });
         let mut out = self.send_side();
-        if self.unreported.load(Ordering::Relaxed) > 0 {
-            // Too few to be reported before, they may be all that the peer has under way now.
-            self.report_done(&mut out);
-        }
+        // Too few to be reported before, the requests that are done may be all that the peer has
+        // under way now.
+        self.report_done(&mut out);
         self.relieve(&mut out);
         given
     }

@@ -175,8 +175,8 @@ pub(crate) struct Link {
     received: AtomicU32,
     /// The count of answered requests, written under the lock of the sending side.
     answered: AtomicU32,
-    /// Requests that are done without a reply, and that the peer was not told of yet: no more than it
-    /// may have under way.
+    /// The count of requests that are done without a reply, and that the peer was not told of yet:
+    /// no more than the peer may have under way.
     unreported: AtomicU16,
     /// The count of received requests when it was last asked whether the link is idle.
     received_at_mark: AtomicU32,

@@ -16,8 +16,8 @@ mod yielding;
 
 pub(crate) use contained::contained;
 pub(crate) use counters::{Counters, count};
-pub use running::in_handler;
-pub(crate) use running::{Runs, handles, handles_several, run_handler};
+pub use running::handles;
+pub(crate) use running::{Runs, handles_several, run_handler};
 pub(crate) use signals::{Gauge, Signals};
 pub(crate) use tasks::{FEW, Reserved, Tasks};
 pub(crate) use wakes::{Deferral, Deferring, drop_later, wake_later, wake_without_nic};

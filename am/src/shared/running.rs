@@ -21,17 +21,11 @@ thread_local! {
     static RUNS: Cell<Runs> = const { Cell::new(Runs::NoHandler) };
 }
 
-/// Returns whether this thread runs a handler, which may not send. For layers of this workspace that
-/// stand on Active Messages.
+/// Returns whether this thread runs a handler, which may not send. Public for layers of this
+/// workspace that stand on Active Messages.
 #[doc(hidden)]
 #[inline]
-pub fn in_handler() -> bool {
-    handles()
-}
-
-/// Returns whether this thread runs a handler.
-#[inline]
-pub(crate) fn handles() -> bool {
+pub fn handles() -> bool {
     RUNS.get() != Runs::NoHandler
 }
 

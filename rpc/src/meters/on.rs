@@ -55,6 +55,7 @@ struct Handles {
 static OF_CLIENTS: LazyLock<RwLock<HashMap<u64, Meters>>> = LazyLock::new(RwLock::default);
 
 thread_local! {
+    /// The meters that this thread has used last, by the number of their method.
     static LAST_OF_CLIENT: RefCell<Option<(u64, Meters)>> = const { RefCell::new(None) };
 }
 

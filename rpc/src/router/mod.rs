@@ -62,7 +62,7 @@ impl Responder {
         })
     }
 
-    /// What answers calls that the interceptors have seen.
+    /// The responder to calls that the interceptors have seen already.
     pub fn after_interceptors(&self) -> Self {
         Self { handler: self.handler.clone(), interceptors: Interceptors::default() }
     }

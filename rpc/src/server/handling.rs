@@ -22,7 +22,7 @@ use crate::trace;
 /// span and meters.
 pub struct Handling {
     stage: Stage,
-    /// What is told of the end, until the handler has ended.
+    /// The observer that is told of the handler's end, until the handler has ended.
     observed: Option<Observed>,
     inherited: Inherited,
     method: &'static str,

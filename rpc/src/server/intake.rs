@@ -151,8 +151,8 @@ impl Core {
     }
 
     /// Runs the handler of a call that a stream or a long body follows, as a task of its own. A long
-    /// body is received first, once the interceptors have let the call through. The handler does not run if
-    /// the call has waited for too long, or until its deadline.
+    /// body is received first, once the interceptors have let the call through. The handler does
+    /// not run if the call has waited for too long, or until its deadline.
     async fn run_later(
         self: Arc<Self>,
         route: Route,

@@ -94,7 +94,7 @@ impl Turns {
     }
 }
 
-/// What a wait remembers of its polls since something last came.
+/// The memory of one wait: how its polls went since something last came.
 #[derive(Default)]
 pub(super) struct Spent {
     /// The turns that the last poll took in vain before it let others run, or 0 if the wait has let
@@ -107,7 +107,7 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Begins a poll.
+    /// Begins a poll, and returns the turns that it may take.
     #[inline]
     pub fn begin(&mut self, patience: &Patience, who: Precedence) -> Turns {
         let runs = count_run();

@@ -16,8 +16,7 @@ use tokio::runtime::{self, Handle};
 use tokio::sync::Notify;
 
 use super::engine::ProgressEngine;
-use super::patience::TURNS_A_POLL;
-use super::patience::count_run;
+use super::patience::{TURNS_A_POLL, count_run};
 use super::rescue::{Next, Rescuable, Rescued};
 use super::wait::QUANTUM;
 use super::watch_state::{WatchState, WatchStep};

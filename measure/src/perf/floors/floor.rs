@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::perf::plan::test::{Am, Rpc, SplitC, Tags, Test, Verb};
 
-/// A layer.
+/// A layer of Doorbell, with the tests that measure it.
 pub struct Floor {
     pub name: &'static str,
     /// The place of the layer below among [`FLOORS`].
@@ -35,7 +35,7 @@ const fn plain(test: Test) -> Run {
 /// The place of Active Messages among [`FLOORS`], which three layers stand on.
 const ACTIVE_MESSAGES: usize = 2;
 
-/// All layers, each behind the layer that it stands on. Latencies are of 16 bytes, or of a word for
+/// The layers, each behind the layer that it stands on. Latencies are of 16 bytes, or of a word for
 /// Split-C; rates are of 8 bytes, and of calls with 64 bytes, 64 of them in flight.
 pub const FLOORS: [Floor; 7] = [
     Floor {
@@ -83,10 +83,10 @@ pub const FLOORS: [Floor; 7] = [
     },
 ];
 
-/// What was measured of a layer.
+/// The figures of a layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// One way, or half of the way there and back, in microseconds.
+    /// The latency one way, or half of the way there and back, in microseconds.
     pub latency: f64,
     /// Messages, or calls answered, in a second.
     pub rate: f64,

@@ -13,7 +13,7 @@ use crate::tagged::wire::{Heading, Kind, Packet};
 /// The place of a send's outcome.
 pub type SendSlot = Slot<Result<(), SendError>>;
 
-/// Who waits until a message has left.
+/// The one who waits until a message has left, if anybody does.
 #[derive(Clone, Debug)]
 pub enum Waits {
     Nobody,
@@ -88,7 +88,7 @@ pub struct Outbound {
     /// The number by which the receiver says that the message is done; zero if nobody waits for
     /// that.
     pub number: u64,
-    /// Who waits until the message has left.
+    /// The one who waits until the message has left.
     pub waits: Waits,
 }
 

@@ -25,7 +25,7 @@ pub struct Receives {
 /// The most receives whose memory is kept when none is posted.
 const MOST_KEPT: usize = 4096;
 
-/// What a receive leaves that is dropped.
+/// The remains of a receive that is dropped.
 #[derive(Debug)]
 pub struct Left {
     pub outcome: Option<Outcome>,

@@ -227,7 +227,7 @@ impl Session {
         self.finish((connection, key, answer), given_up, (deadline, progress, history)).await
     }
 
-    /// What gives up a call that was sent, when it is dropped.
+    /// Makes the guard of a call that was sent, which gives the call up when it is dropped.
     pub fn given_up(&self, connection: &Connection, key: CallKey) -> GivenUp {
         let (peer, streams) = (connection.peer.clone(), self.calls.streams.clone());
         GivenUp { peer, streams, key, armed: true }

@@ -17,7 +17,7 @@ pub struct Numbered<T> {
 
 /// The fewest places of a table that has any.
 const FEWEST: usize = 16;
-/// The most places. Of more values, some share places with others, and are searched for.
+/// The most places of a table. Of more values, some share places with others, and are searched for.
 const MOST: usize = 4096;
 
 impl<T> Default for Numbered<T> {

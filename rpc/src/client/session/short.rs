@@ -159,10 +159,11 @@ impl Session {
             }
             is_sent
         });
-        if number.is_none() {
+        let Some(number) = number else {
             self.permits.give_back();
-        }
+            return None;
+        };
         watch_over(&self.calls, peer.nic(), peer.runtime());
-        number.map(|number| (head.session, number))
+        Some((head.session, number))
     }
 }
