@@ -12,6 +12,8 @@ use serde_json::Value;
 
 use crate::{interrupts, out};
 
+/// The devices that both ends of a measurement on one machine can be given.
+pub const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 /// The exit status of a command that has measured and reported a part only: it was interrupted, or
 /// something could not be measured.
 pub const PARTIAL: u8 = 3;

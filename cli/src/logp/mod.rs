@@ -23,6 +23,7 @@ use anyhow::{anyhow, bail};
 use doorbell_measure::files::{self, Page};
 use doorbell_measure::logp::line::Line;
 use doorbell_measure::machine::Machine;
+use doorbell_measure::runs::DEVICES;
 use doorbell_measure::{interrupts, out, runs, usage};
 
 use compare::Comparison;
@@ -111,8 +112,6 @@ pub struct Args {
     fail_above: Option<f64>,
 }
 
-/// The devices that both ends on one machine can be given.
-const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 /// How often a layer on a device is measured, each time by processes of their own, and how often
 /// when it is to be quick.
 const RUNS: [u64; 2] = [8, 1];

@@ -29,6 +29,7 @@ use serde_json::json;
 use crate::files::{self, Page};
 use crate::machine::Machine;
 use crate::out::{self, SCHEMA};
+use crate::runs::DEVICES;
 use crate::{interrupts, runs};
 use bench::Bench;
 use exchange::Exchanges;
@@ -98,8 +99,6 @@ impl Args {
         }
     }
 }
-
-const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 
 /// How many figures a report draws unless asked for all of them.
 const FIGURES: usize = 6;

@@ -2,11 +2,12 @@
 
 use anyhow::{Context, anyhow};
 
-use super::ends::{self, ADDRESSES, DEVICES};
+use super::ends::{self, ADDRESSES};
 use super::play::play;
 use super::{Args, Place, Plan};
 use crate::perf::layers::groups::TCP;
 use crate::perf::plan::test::Test;
+use crate::runs::DEVICES;
 use crate::{out, processors, usage};
 
 /// Runs the first end, which leads.

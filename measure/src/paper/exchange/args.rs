@@ -4,10 +4,8 @@ use clap::builder::RangedU64ValueParser;
 use clap::{ValueEnum, value_parser};
 use doorbell_messages::frames::{Emp, Offload, Policy, Rmpp};
 
+use crate::runs::DEVICES;
 use crate::usage;
-
-/// The devices that the two processes can have between them.
-const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 
 /// The most bytes of a message.
 const LONGEST: u64 = 1 << 30;

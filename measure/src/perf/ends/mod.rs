@@ -20,8 +20,6 @@ use serde_json::json;
 use crate::{processors, runs};
 use peer::{GONE, Peer};
 
-/// The devices, as --pair takes them.
-pub const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 /// The interfaces of the two ends.
 const INTERFACES: [&str; 2] = ["bell0", "bell1"];
 /// The addresses of the two ends, as the yardstick's are.

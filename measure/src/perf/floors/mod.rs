@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use serde_json::{Value, json};
 
-use super::ends::DEVICES;
 use super::figures::{Figures, Quantity, Row};
 use super::plan::amount::Amount;
 use super::{Args, Plan};
-use crate::{runs, usage};
+use crate::runs::{self, DEVICES};
+use crate::usage;
 use floor::{FLOORS, Floor, Found, Run};
 
 pub use table::table;

@@ -9,10 +9,8 @@ use doorbell_verbs::{Config, Nic};
 
 use crate::perf::ends::cable;
 use crate::perf::{Args, Plan};
+use crate::runs::DEVICES;
 use crate::{processors, usage};
-
-/// The devices, on which NICs are opened that reach each other within this process.
-const DEVICES: [&str; 4] = ["shm", "udp", "packet", "packet-v2"];
 
 /// The place of the ends: a device, with interfaces of their own where it needs some.
 pub struct Ends<'a> {
