@@ -186,6 +186,8 @@ pub use error::{
     CallError, Called, CloseError, ConnectError, Credits, GivenUp, OpenError, SendError,
     Undeliverable, Unsent, Unwelcome, WaitedFor, WhyGivenUp, WhyGone,
 };
+#[doc(hidden)]
+pub use handlers::Collect;
 pub use handlers::{Handlers, Kept, Received, Replied, Request, Returned, Stateless, WithState};
 pub use kinds::{
     Call, Callable, Handled, IntoAnswer, Kind, Notice, OneWay, Reply, ReplyId, RequestId,
@@ -193,6 +195,8 @@ pub use kinds::{
 #[doc(hidden)]
 pub use peer::PeerHost;
 pub use peer::{Credit, Peer, Placing};
+#[doc(hidden)]
+pub use peer::{Gathered, part_of};
 #[doc(hidden)]
 pub use progress::WeakBundle;
 pub use progress::{Bundle, Statistics};

@@ -49,6 +49,14 @@ pub fn mtu() -> RangedI64ValueParser<u32> {
     value_parser!(u32).range(PathMtu::LEAST_INTERFACE as i64..=u16::MAX.into())
 }
 
+/// Checks an argument that is a share of something, though not all of it.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
+        _ => Err("a share is expected, from 0 to less than 1: 0.01 is one of a hundred".to_owned()),
+    }
+}
+
 /// Checks an argument that is a number of seconds to measure.
 pub fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {

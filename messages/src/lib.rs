@@ -50,7 +50,7 @@ pub mod streams;
 mod tagged;
 
 pub use tagged::{
-    Body, CloseError, ConnectError, Endpoint, EndpointBuilder, GivenUp, Match, Message, OpenError,
-    Peer, Probed, ReceiveError, Receiving, Request, SendError, Sending, Statistics, Unsent,
-    Unwelcome, WhyGivenUp, WhyGone, wait_any,
+    Anywhere, Body, CloseError, ConnectError, Endpoint, EndpointBuilder, GivenUp, Match, Message,
+    OpenError, Peer, Probed, ReceiveError, Received, Receiving, RegionPart, Request, Room,
+    SendError, Sending, Statistics, Unsent, Unwelcome, WhyGivenUp, WhyGone, wait_any,
 };

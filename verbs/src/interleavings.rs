@@ -132,6 +132,24 @@ fn a_follower_is_woken_when_the_leader_resigns() {
 }
 
 #[test]
+fn a_follower_is_woken_when_the_leader_resigns_and_the_one_before_it_stops_following() {
+    model(|| {
+        let leader_lock = Arc::new(LeaderLock::new(()));
+        let leadership = leader_lock.lead(Precedence::Awaits).expect("nobody leads");
+        let (mut first, mut second) = (Place::default(), Place::default());
+        leader_lock.follow(&mut first, Waker::noop());
+        let woken = Arc::new(Woken(AtomicBool::new(false)));
+        leader_lock.follow(&mut second, &Waker::from(woken.clone()));
+        let keeper = leader_lock.clone();
+        let resigns = thread::spawn(move || keeper.resign(leadership));
+        // What the first waits for has come meanwhile.
+        leader_lock.unfollow(&mut first);
+        resigns.join().unwrap();
+        assert!(woken.0.load(Ordering::SeqCst), "asleep while no task holds the lock or leads");
+    });
+}
+
+#[test]
 fn a_future_that_sleeps_is_woken_by_its_completion() {
     model(|| {
         let slots = Arc::new(Slots::<(), u32>::new(()));

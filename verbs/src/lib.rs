@@ -206,7 +206,7 @@ pub use doorbell_transports::{Address, Capabilities, ReachError, SharedMemory};
 pub mod floor {
     pub use crate::connect::{Awaits, Prober, StopListening, watch_over};
     pub use crate::memory::{FrozenRegion, PooledRegion, RegionPool};
-    pub use crate::nic::PolledWait;
+    pub use crate::nic::{HasNic, PolledWait};
     pub use crate::progress::{HeldNic, Look, NicGuard, Precedence};
     pub use crate::queues::UntilCompletion;
     pub use crate::sync::lock::locked;

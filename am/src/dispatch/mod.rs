@@ -36,6 +36,8 @@ pub(crate) struct Dispatcher {
     counters: Arc<Counters>,
     /// The state of the thread while it runs a handler in this look.
     runs: Runs,
+    /// The endpoint and the place of the handler that has collected requests, until it finishes.
+    collecting: Option<(usize, u16)>,
 }
 
 impl Dispatcher {
@@ -47,6 +49,7 @@ impl Dispatcher {
             early: Vec::new(),
             counters,
             runs: Runs::OneOfSeveral,
+            collecting: None,
         }
     }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Dispatcher, Looking};
+use super::{Dispatcher, Looked, Looking};
 use crate::arguments::Room;
 use crate::error::Undeliverable;
 use crate::handlers::{Asked, Request};
 use crate::link::Link;
 use crate::receives::{Arrival, Reassembled};
-use crate::shared::{count, run_handler};
+use crate::shared::{Runs, count, run_handler};
 use crate::wire::{Header, Kind, SYSTEM};
 
 impl Dispatcher {
@@ -30,6 +30,10 @@ impl Dispatcher {
         count(&self.counters.requests);
         let header = arrival.header;
         let endpoint = &link.endpoint;
+        let place = (endpoint.number, header.handler);
+        if self.collecting.is_some_and(|collecting| collecting != place) {
+            self.finish(&mut looking.looked);
+        }
         if header.handler == SYSTEM {
             return self.answer_question(link, arrival);
         }
@@ -46,7 +50,21 @@ impl Dispatcher {
         let words = room.read(arrival.words());
         let mut asked = Asked::new(link, arrival, looking.nic.reborrow());
         let request = Request::new(&mut asked);
-        run_handler(&self.counters, self.runs, || run(request, words));
+        let collected = run_handler(&self.counters, self.runs, || run.run(request, words));
+        if collected == Some(true) {
+            self.collecting = Some(place);
+        }
+    }
+
+    /// Has the handler finish that has collected requests, if one has.
+    #[inline]
+    pub fn finish(&mut self, looked: &mut Looked) {
+        let Some((number, handler)) = self.collecting.take() else { return };
+        let table = self.tables.get_mut(number).and_then(Option::as_mut);
+        if let Some(run) = table.and_then(|table| table.requests.get_mut(handler)) {
+            let finished = run_handler(&self.counters, Runs::OneOfSeveral, || run.finish());
+            looked.woke |= finished.unwrap_or_default();
+        }
     }
 
     /// Copies a fragment of a payload into the segment. Returns whether it was the last, and has

@@ -4,6 +4,7 @@
 //! message. Its types are what handlers see of a message, and answer with. Only the dispatcher
 //! runs handlers.
 
+mod collect;
 mod kept;
 mod listing;
 mod placed;
@@ -15,6 +16,7 @@ mod returning;
 mod state;
 mod table;
 
+pub use collect::Collect;
 pub use kept::Kept;
 pub(crate) use listing::Difference;
 pub use received::Received;

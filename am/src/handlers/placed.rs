@@ -6,7 +6,6 @@ use super::table::with_arguments;
 use super::{Handlers, Kept, Replied, Request, Returned};
 use crate::arguments::{Arguments, Payload};
 use crate::kinds::{ReplyId, RequestId};
-use crate::wire::Words;
 
 impl<S> Handlers<S> {
     /// Adds the handler of a kind of request. The handler runs to its end, and no other handler
@@ -24,24 +23,6 @@ impl<S> Handlers<S> {
         handler: impl FnMut(Request<'_>, A) + Send + 'static,
     ) -> Self {
         self.tables.put_request(id.id(), with_arguments(handler));
-        self
-    }
-
-    /// Adds the handler of a kind of request which reads the words where they are. For layers of
-    /// this workspace that stand on Active Messages.
-    ///
-    /// # Panics
-    /// As [`request`](Self::request).
-    #[doc(hidden)]
-    #[must_use]
-    #[track_caller]
-    pub fn request_words(
-        mut self,
-        id: RequestId<Words>,
-        mut handler: impl FnMut(Request<'_>, &[u64]) + Send + 'static,
-    ) -> Self {
-        let run = move |request: Request<'_>, words: &[u64]| handler(request, words);
-        self.tables.put_request(id.id(), Box::new(run));
         self
     }
 

@@ -8,13 +8,33 @@ use crate::kinds::{Id, Named, list};
 use crate::wire::MOST_HANDLERS;
 
 /// A request handler that decodes the arguments itself, from the request and its words.
-pub(crate) type OnRequest = Box<dyn FnMut(Request<'_>, &[u64]) + Send>;
+pub(crate) type OnRequest = Box<dyn HandleRequest>;
+
+/// A handler of requests: a function, or one that collects requests.
+pub(crate) trait HandleRequest: Send {
+    /// Handles a request of a peer. Returns whether the handler has collected the request, so that
+    /// [`finish`](Self::finish) is to be called.
+    fn run(&mut self, request: Request<'_>, words: &[u64]) -> bool;
+
+    /// Handles what was collected. Returns whether a task was woken.
+    fn finish(&mut self) -> bool {
+        false
+    }
+}
+
+impl<F: FnMut(Request<'_>, &[u64]) + Send> HandleRequest for F {
+    #[inline]
+    fn run(&mut self, request: Request<'_>, words: &[u64]) -> bool {
+        self(request, words);
+        false
+    }
+}
 
 /// Makes a request handler that decodes arguments of a type, and sends back requests with others.
 pub(super) fn with_arguments<A: Arguments>(
     mut run: impl FnMut(Request<'_>, A) + Send + 'static,
 ) -> OnRequest {
-    Box::new(move |mut request, words| {
+    Box::new(move |mut request: Request<'_>, words: &[u64]| {
         let arguments = A::take(words, &mut request.parts());
         match arguments {
             Some(arguments) => run(request, arguments),

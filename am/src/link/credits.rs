@@ -79,6 +79,13 @@ impl Link {
         self.endpoint.starving.take().into_iter().for_each(|link| link.fed());
     }
 
+    /// Returns whether messages to the peer leave from buffers, and are not copied straight into the
+    /// device.
+    pub fn leaves_from_buffers(&self) -> bool {
+        let out = self.send_side();
+        out.outbox.as_ref().is_some_and(super::outbox::Outbox::leaves_from_buffers)
+    }
+
     /// Gives back a credit that was not used.
     pub fn put_back(self: &Arc<Self>) {
         let mut out = self.send_side();

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use doorbell_verbs::floor::{Copied, HeldNic};
 use doorbell_verbs::work::{Send, Write};
-use doorbell_verbs::{Inline, SendQueue, WorkRequest};
+use doorbell_verbs::{Buf, Inline, SendQueue, WorkRequest};
 
 use crate::costs::{Cost, span};
 use crate::credits::{Posted, SelectiveSignalling};
 use crate::receives::Buffers;
-use crate::wire::pack::Pack;
+use crate::wire::pack::{PACKET, Pack};
 use crate::wire::{Content, Header, Parting, Taken, WIDE, pack, put_words};
 
 /// Encodes a message as inline data of a work request, if it is short enough.
@@ -236,8 +236,6 @@ impl Outbox {
     /// Puts a message into a buffer, with its header in front, or in the immediate if the header
     /// would make it a packet more.
     fn in_buffer(&self, header: Header, content: Content<'_>, buffers: &Buffers) -> Send {
-        /// A length that divides the length of packets.
-        const PACKET: usize = 1024;
         let mut buffer = buffers.take();
         let (len, padded) = (content.len(), pack::size(header, content));
         let apart = padded.div_ceil(PACKET) > len.div_ceil(PACKET) && !header.is_wide();
@@ -250,6 +248,31 @@ impl Outbox {
             pack::put(&mut buffer, header, content, self.taken);
             Send::new(buffer)
         }
+    }
+
+    /// Sends a message whose payload is in a buffer already, behind room for the header and the
+    /// words: at once, or with others soon. Returns whether the queue has begun to hold something by
+    /// that.
+    pub fn send_in_place(
+        &mut self,
+        header: Header,
+        words: &[u64],
+        mut buffer: Buf,
+        at_once: bool,
+    ) -> bool {
+        pack::put_in_front(&mut buffer, header, words, self.taken);
+        let len = buffer.len() as u64;
+        if at_once {
+            self.flush();
+            self.post(Send::new(buffer));
+            return false;
+        }
+        self.put(Send::new(buffer), len)
+    }
+
+    /// Returns whether messages leave from buffers, and are not copied straight into the device.
+    pub fn leaves_from_buffers(&self) -> bool {
+        !self.copies
     }
 
     /// Holds a message, and sends all held messages if they are the `most`. Returns whether the

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use doorbell_verbs::Buf;
 use doorbell_verbs::floor::HeldNic;
 
 use super::{Link, SendSide, To};
@@ -98,11 +99,38 @@ impl Link {
     ) -> Result<(), SendError> {
         self.check_stands(out)?;
         out.one_way += 1;
-        // The first request behind one of the peer's may be what the peer waits for, as in turns.
-        let heard = self.received.load(Ordering::Relaxed);
-        let at_once = std::mem::replace(&mut out.heard, heard) != heard;
+        let at_once = self.is_heard(out);
         self.send_request(out, To { handler, call: 0 }, content, at_once);
         Ok(())
+    }
+
+    /// Sends a request whose payload is in a buffer that has room for the header and the words in
+    /// front of it.
+    pub fn request_gathered(
+        self: &Arc<Self>,
+        out: &mut SendSide,
+        handler: u16,
+        words: &[u64],
+        buffer: Buf,
+    ) -> Result<(), SendError> {
+        self.check_stands(out)?;
+        out.one_way += 1;
+        let (alone, packs) = (self.is_heard(out) || out.under_way == 1, self.packs());
+        let header = Header { kind: Kind::Request, words: words.len(), handler, call: 0 };
+        let Some(outbox) = self.outbox(out) else { return Ok(()) };
+        let at_once = !packs || alone && !outbox.holds();
+        if outbox.send_in_place(header, words, buffer, at_once) {
+            self.hold();
+        }
+        Ok(())
+    }
+
+    /// Returns whether the peer was heard of since the last request. The first request behind one of
+    /// the peer's may be what the peer waits for, as in turns.
+    #[inline]
+    fn is_heard(&self, out: &mut SendSide) -> bool {
+        let heard = self.received.load(Ordering::Relaxed);
+        std::mem::replace(&mut out.heard, heard) != heard
     }
 
     /// Sends the request of a call, and returns the call's number, or `None` if there is no number

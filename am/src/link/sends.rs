@@ -21,9 +21,9 @@ impl Link {
 
     /// Sends a message, or holds it for a moment. With `at_once`, and if nothing is held, the
     /// message leaves now, posted through what `at_once` holds. Otherwise it is held to share a
-    /// send with others. Held messages leave when a task waits for something of the bundle, when
-    /// the messages are handled that they answer, when they are many, and at the latest when their
-    /// sender lets other tasks run.
+    /// send with others. Held messages leave when a task waits for something of the bundle and makes
+    /// progress itself, when the messages are handled that they answer, when they are many, and at
+    /// the latest when their sender lets other tasks run.
     #[inline]
     pub(super) fn send(
         self: &Arc<Self>,

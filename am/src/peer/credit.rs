@@ -18,7 +18,7 @@ use crate::wire::Content;
 /// task may use it.
 #[must_use = "a credit is given back if nothing is sent by it"]
 pub struct Credit<'p> {
-    link: &'p Arc<Link>,
+    pub(super) link: &'p Arc<Link>,
     used: bool,
 }
 

@@ -7,6 +7,7 @@ mod awaitable;
 mod call;
 mod credit;
 mod deadline;
+mod gathered;
 mod lookup;
 mod placing;
 mod question;
@@ -25,10 +26,26 @@ use doorbell_verbs::{Ending, Name};
 
 use crate::error::SendError;
 use crate::link::Link;
+use crate::wire::pack::{HEAD, PACKET};
 pub use credit::Credit;
+pub use gathered::Gathered;
 pub(crate) use lookup::learn;
 pub use placing::Placing;
 pub(crate) use question::{ask, ask_within, settle, settle_last};
+
+/// Returns how many bytes of a body of `len` bytes are best sent next, in a message with so many
+/// words and a payload of at most `longest` bytes: all of them, or as many as fill the packets of
+/// the message. Packets of one length leave in one frame, which a shorter one ends.
+#[doc(hidden)]
+#[must_use]
+pub fn part_of(len: usize, words: usize, longest: usize) -> usize {
+    if len <= longest {
+        return len;
+    }
+    let beside = HEAD + 8 * words;
+    let full = (longest + beside) / PACKET * PACKET;
+    full.checked_sub(beside).filter(|part| *part > 0).unwrap_or(longest)
+}
 
 /// A handle to a peer of an endpoint, by which programs call and send. Clones are handles to the
 /// same peer. A handle works for as long as the [`Endpoint`](crate::Endpoint) is there; a handle
@@ -226,6 +243,12 @@ impl Peer {
         self.link.longest()
     }
 
+    /// Returns how many bytes of a body of `len` bytes are best sent to the peer next, in a message
+    /// with so many words beside them: all of them, or as many as fill the packets of the message.
+    pub fn part_of(&self, len: usize, words: usize) -> usize {
+        part_of(len, words, self.link.longest())
+    }
+
     /// Has the peer probed for signs of life until the returned value is dropped.
     pub(crate) fn watch(&self) -> Watch {
         self.link.begin_sleep();
@@ -238,5 +261,24 @@ impl Peer {
     #[doc(hidden)]
     pub fn probe(&self) {
         self.link.connection.probe();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_body_fill_packets_and_the_last_is_what_is_left() {
+        for (words, longest, part) in
+            [(1, 4096, 4080), (3, 4096, 4064), (1, 16 << 10, (16 << 10) - 16), (2, 5000, 4072)]
+        {
+            assert_eq!(part_of(usize::MAX, words, longest), part);
+            assert_eq!(part_of(longest + 1, words, longest), part);
+            assert_eq!(part_of(longest, words, longest), longest);
+            assert_eq!(part_of(7, words, longest), 7);
+        }
+        // No packet is full that has so short a payload and so few words.
+        assert_eq!(part_of(5000, 3, 512), 512);
     }
 }

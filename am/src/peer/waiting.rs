@@ -119,6 +119,11 @@ impl<A: Awaited> Look for OnLink<'_, '_, A> {
             self.awaited.came();
             return Some(());
         }
+        self.peek()
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Option<()> {
         let changes = self.link.changes();
         if self.seen == Some(changes) {
             return None;

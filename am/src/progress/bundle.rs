@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
 use doorbell_verbs::Nic;
-use doorbell_verbs::floor::{HeldNic, PolledWait, locked};
+use doorbell_verbs::floor::{HasNic, HeldNic, PolledWait, locked};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -254,16 +254,17 @@ impl Bundle {
     /// nothing. While the task sleeps, only the waker that `arm` is given wakes the task.
     #[doc(hidden)]
     #[inline]
-    pub fn poll_until<T>(
-        &self,
-        wait: &mut PolledWait,
+    pub fn poll_until<T, K: HasNic + AsRef<Self>>(
+        wait: &mut PolledWait<K>,
         context: &mut Context<'_>,
         condition: impl FnMut() -> Option<T>,
         arm: impl FnMut(&Waker),
     ) -> Poll<T> {
-        let engine = &*self.0.engine;
         let _deferral = Deferral::new();
-        wait.poll(context, &mut Armed { engine, condition, arm, woke: false })
+        wait.poll(context, |keeper| {
+            let engine = &*keeper.as_ref().0.engine;
+            Armed { engine, condition, arm, woke: false }
+        })
     }
 
     /// Returns the NIC of the bundle.

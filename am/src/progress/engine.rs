@@ -403,6 +403,11 @@ impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Conditional<'_, C, A
         (self.condition)()
     }
 
+    #[inline]
+    fn peek(&mut self) -> Option<T> {
+        (self.condition)()
+    }
+
     fn register(&mut self, waker: &Waker) {
         self.engine.wake_behind_handlers(waker);
         self.engine.companions.register(waker);
@@ -430,6 +435,11 @@ impl<T, C: FnMut() -> Option<T>, A: FnMut(&Waker)> Look for Armed<'_, C, A> {
     #[inline]
     fn look(&mut self, nic: HeldNic<'_>) -> Option<T> {
         self.woke |= self.engine.look(true, nic, None).woke;
+        (self.condition)()
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Option<T> {
         (self.condition)()
     }
 

@@ -129,7 +129,9 @@ impl Poller {
         self.served.links.settle(self.taken());
         self.served.dispatcher.begin(requests, &mut looking);
         // A task that waits for a lone message does not wait for a look at completed sends, too.
-        if self.look_at_received(&mut looking) {
+        let was_lone = self.look_at_received(&mut looking);
+        self.served.dispatcher.finish(&mut looking.looked);
+        if was_lone {
             return looking.looked;
         }
         // The NIC is told of acknowledgements when there is nothing else to do.

@@ -4,10 +4,12 @@ use std::ops::Range;
 
 use doorbell_verbs::{Buf, Imm};
 
-use crate::wire::{Content, Header, Kind, Taken, WIDE};
+use crate::wire::{Content, Header, Kind, Taken, WIDE, put_words};
 
 /// The most bytes of a pack, which are those of a packet.
 pub(crate) const MOST: usize = 4096;
+/// A number of bytes that divides the length of packets.
+pub(crate) const PACKET: usize = 1024;
 /// The longest message that is put into a pack.
 pub(crate) const LONGEST: usize = 1024;
 /// The most zeros that are sent to make a pack as long as a packet.
@@ -69,6 +71,19 @@ pub(crate) fn put(bytes: &mut [u8], header: Header, content: Content<'_>, taken:
     if !zeros.is_empty() {
         zeros.fill(0);
     }
+}
+
+/// Makes a buffer a message: writes the header and the words into the room in front of the payload,
+/// and zeros behind it.
+pub(crate) fn put_in_front(buffer: &mut Buf, header: Header, words: &[u64], taken: Taken) {
+    let begin = HEAD + 8 * words.len();
+    let (front, payload) = buffer.split_at_mut(begin);
+    let (first, front) = front.split_at_mut(HEAD);
+    first.copy_from_slice(&head(header, Content { words, payload }, taken).to_le_bytes());
+    put_words(words, front);
+    let zeros = payload.len().next_multiple_of(8) - payload.len();
+    let filled = buffer.extend_from_slice(ZEROS.get(..zeros).unwrap_or_default());
+    debug_assert!(filled.is_ok(), "buffers have room for whole words");
 }
 
 impl Pack {
@@ -193,6 +208,23 @@ mod tests {
             let filling = Message { header: FILLING, data, next: MOST, taken: Taken(3) };
             assert_eq!(found, filled.then_some(filling), "behind {end} bytes");
             assert!(bytes[end..].iter().skip(HEAD).all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn a_message_that_is_made_in_its_buffer_is_as_one_that_is_put_there() {
+        let header = Header { kind: Kind::Request, words: 2, handler: 5, call: 0 };
+        let words = [1, u64::MAX];
+        for len in [0, 1, 7, 8, 3000] {
+            let payload = vec![3; len];
+            let content = Content { words: &words, payload: &payload };
+            let mut expected = vec![9; size(header, content)];
+            put(&mut expected, header, content, Taken(2));
+            let mut buffer = Buf::with_capacity(MOST);
+            buffer.set_len(HEAD + 16).expect("it has room");
+            buffer.extend_from_slice(&payload).expect("it has room");
+            put_in_front(&mut buffer, header, &words, Taken(2));
+            assert_eq!(buffer[..], expected, "a payload of {len} bytes");
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod cancelling;
 mod clients;
+mod collecting;
 mod common;
 mod deadlines;
 mod flow;
@@ -18,6 +19,7 @@ mod polling;
 mod promises;
 mod resting;
 mod tags;
+mod together;
 mod typed;
 mod waiting;
 mod wakers;

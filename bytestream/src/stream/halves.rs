@@ -30,7 +30,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub fn new(link: &Link) -> Self {
-        Self { wait: PolledWait::new(&link.common.shared.nic), bytes: None, at: 0 }
+        Self { wait: PolledWait::new(link.common.shared.nic.clone()), bytes: None, at: 0 }
     }
 
     /// Reads as many bytes as have come and `into` has room for, and waits if none have come. Reads
@@ -53,7 +53,7 @@ impl Reader {
             match link.inbound.next() {
                 Some(Next::Bytes(bytes)) => (self.bytes, self.at) = (Some(bytes), 0),
                 None if !any => {
-                    ready!(self.wait.poll(context, &mut Reading { hub, link, woke: false }));
+                    ready!(self.wait.poll(context, |_| Reading { hub, link, woke: false }));
                 }
                 Some(Next::Over(over)) if !any => {
                     return Poll::Ready(Err(over.error(link.common.peer(), false)));
@@ -111,7 +111,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub fn new(link: &Link) -> Self {
-        Self { wait: PolledWait::new(&link.common.shared.nic) }
+        Self { wait: PolledWait::new(link.common.shared.nic.clone()) }
     }
 
     /// Repeats `attempt` after each change of the link's outbound direction, until it returns
@@ -128,7 +128,7 @@ impl Writer {
             if let Some(result) = attempt() {
                 return Poll::Ready(result);
             }
-            ready!(self.wait.poll(context, &mut Writing { hub, link, seen, woke: false }));
+            ready!(self.wait.poll(context, |_| Writing { hub, link, seen, woke: false }));
         }
     }
 

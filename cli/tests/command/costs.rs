@@ -1,4 +1,4 @@
-//! `doorbell perf am_costs` and `splitc_costs`, as a user runs them.
+//! `doorbell perf am_costs` and the breakdowns of other layers, as a user runs them.
 
 use doorbell_kit::lab;
 use serde_json::Value;
@@ -49,11 +49,26 @@ fn a_get_is_broken_down_by_messages_or_as_a_one_sided_read() {
 }
 
 #[test]
-fn both_are_broken_down_over_sockets_and_raw_ethernet() {
+fn a_tagged_message_and_a_call_are_broken_down_and_explained() {
+    for (test, what) in [("tag_costs", "there and back"), ("rpc_costs", "a call")] {
+        check(&figures(&format!("{test} --iters 5")), test, "shm", Value::Null);
+        let output = run(&format!("perf {test} --iters 5"));
+        let text = String::from_utf8(output.stdout).expect("text");
+        for part in [what, "semantics", "handlers where messages come"] {
+            assert!(text.contains(part), "{part} is not in: {text}");
+        }
+        assert!(!text.contains("Published"), "{text}");
+    }
+}
+
+#[test]
+fn all_are_broken_down_over_sockets_and_raw_ethernet() {
     lab::test(|_| {
         for device in ["udp", "packet", "packet-v2"] {
-            let found = figures(&format!("am_costs --iters 5 --device {device}"));
-            check(&found, "am_costs", device, Value::Null);
+            for test in ["am_costs", "tag_costs", "rpc_costs"] {
+                let found = figures(&format!("{test} --iters 5 --device {device}"));
+                check(&found, test, device, Value::Null);
+            }
             let found = figures(&format!("splitc_costs --iters 5 --device {device}"));
             check(&found, "splitc_costs", device, "messages".into());
         }
@@ -80,7 +95,7 @@ fn the_table_of_costs_has_the_published_shares_beside_the_measured_ones() {
 #[test]
 fn a_breakdown_of_costs_refuses_another_end() {
     for other in ["--pair", "--listen 127.0.0.1:4790", "--connect 127.0.0.1:4790"] {
-        for test in ["am_costs", "splitc_costs"] {
+        for test in ["am_costs", "splitc_costs", "tag_costs", "rpc_costs"] {
             let output = run(&format!("perf {test} {other}"));
             assert_eq!(output.status.code(), Some(2), "{other}: {}", said(&output));
             let words = said(&output);

@@ -120,7 +120,8 @@ fn perf_lists_each_test_on_a_line_with_what_it_measures() {
     let list = printed(&run("perf --list"));
     let names: Vec<_> =
         list.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  ")).collect();
-    assert_eq!(names.len(), 59, "{list}");
+    let different: std::collections::BTreeSet<_> = names.iter().map(|(name, _)| name).collect();
+    assert!(names.len() > 50 && different.len() == names.len(), "{list}");
     assert!(names.iter().all(|(_, what)| !what.trim().is_empty()), "{list}");
     let heads = ["Devices", "Verbs", "Active Messages", "Split-C", "Messages", "Byte streams"];
     for head in heads.into_iter().chain(["RPC", "Kernel sockets", "Layers", "Costs"]) {

@@ -189,7 +189,7 @@ fn a_report_for_a_full_disk_is_an_error() {
 #[cfg(not(feature = "costs"))]
 #[test]
 fn a_command_that_can_not_break_costs_down_says_how_one_is_built_that_can() {
-    for test in ["am_costs", "splitc_costs"] {
+    for test in ["am_costs", "splitc_costs", "tag_costs", "rpc_costs"] {
         let output = run(&format!("perf {test}"));
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         for part in [test, "--features costs"] {

@@ -4,6 +4,7 @@ use super::sys::Allocation;
 use super::words;
 use crate::sync::{AtomicU64, Ordering};
 use std::fmt;
+use std::ops::{Bound, Range, RangeBounds};
 use thiserror::Error;
 
 /// The reason why an access to a region was refused. Nothing was read or written.
@@ -179,6 +180,28 @@ impl Region {
         match word.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire) {
             Ok(old) | Err(old) => Ok(old),
         }
+    }
+
+    /// Returns a range of the region's bytes with both of its ends.
+    ///
+    /// # Errors
+    /// When the range is not within the region.
+    pub fn range(&self, range: impl RangeBounds<usize>) -> Result<Range<usize>, AccessError> {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => self.len(),
+        };
+        if start > end || end > self.len() {
+            let (len, region) = (end.saturating_sub(start), self.len());
+            return Err(AccessError::OutOfBounds { offset: start, len, region });
+        }
+        Ok(start..end)
     }
 
     /// Checks that a range lies within the region, as it must before a byte is touched.

@@ -9,6 +9,7 @@ use doorbell_verbs::floor::locked;
 use tokio::sync::Semaphore;
 
 use super::control::Control;
+use super::held::Outgoing;
 use super::hub::Hub;
 use super::inbox::{Inbox, Outcome};
 use super::limits::Limits;
@@ -77,7 +78,7 @@ impl Link {
             }
             if let (Some(slot), Some(limits)) = (sending.slots.take(), sending.slots.limits()) {
                 // Two packets fit into a window, so that one is under way while the other is taken.
-                let longest = self.peer().longest_payload().min(limits.window / 2 - OVERHEAD);
+                let longest = self.peer().part_of(usize::MAX, 1).min(limits.window / 2 - OVERHEAD);
                 let buffer = std::mem::take(&mut sending.spare);
                 return Ok(Begun { slot, longest, buffer });
             }
@@ -90,7 +91,7 @@ impl Link {
         &self,
         packet: Packet,
         begins: Option<u64>,
-        bytes: &[u8],
+        bytes: Outgoing<'_>,
     ) -> Result<(), Stopped> {
         let cost = bytes.len() + OVERHEAD;
         loop {
@@ -107,8 +108,8 @@ impl Link {
                 continue;
             }
             let sent = match begins {
-                Some(stream) => credit.request_with(BEGIN, [packet.word(), stream], bytes),
-                None => credit.request_with(PIECE, packet.word(), bytes),
+                Some(stream) => bytes.leave(credit, BEGIN, [packet.word(), stream]),
+                None => bytes.leave(credit, PIECE, packet.word()),
             };
             if sent.is_err() {
                 return Err(Stopped::Gone);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::error::{SendError, Unsent, WhyGone};
+use super::held::{Held, Outgoing};
 use super::id::StreamId;
 use super::link::{Begun, Link};
 use super::sending::Stopped;
@@ -26,7 +27,7 @@ pub struct Message {
     /// The longest that packets may be.
     longest: usize,
     /// Bytes that were not sent yet, fewer than the longest packet or as many.
-    held: Vec<u8>,
+    held: Held,
     /// Bytes behind those that are held, in the memory in which the program has them. There are
     /// some only if nothing is held.
     tail: Bytes,
@@ -36,13 +37,13 @@ pub struct Message {
 
 impl Message {
     pub(super) fn new(link: &Arc<Link>, stream: StreamId, begun: Begun) -> Self {
-        let Begun { slot, longest, buffer: held } = begun;
+        let Begun { slot, longest, buffer } = begun;
         Self {
             link: link.clone(),
             stream,
             slot,
             longest,
-            held,
+            held: Held::using(buffer),
             tail: Bytes::new(),
             has_begun: false,
             has_ended: false,
@@ -58,8 +59,9 @@ impl Message {
         let mut rest = piece.as_ref();
         self.hold_tail().await?;
         while !rest.is_empty() {
-            if self.held.is_empty() && rest.len() > self.longest {
-                let (now, later) = rest.split_at(self.longest);
+            let longest = self.longest();
+            if self.held.is_empty() && rest.len() > longest {
+                let (now, later) = rest.split_at(longest);
                 self.transmit(now).await?;
                 rest = later;
                 continue;
@@ -78,11 +80,12 @@ impl Message {
         let mut rest = piece.into();
         self.hold_tail().await?;
         while !rest.is_empty() {
+            let longest = self.longest();
             if !self.held.is_empty() {
                 let held = self.hold(&rest).await?;
                 let _ = rest.split_to(held);
-            } else if rest.len() > self.longest {
-                let now = rest.split_to(self.longest);
+            } else if rest.len() > longest {
+                let now = rest.split_to(longest);
                 self.transmit(&now).await?;
             } else {
                 self.tail = std::mem::take(&mut rest);
@@ -122,15 +125,19 @@ impl Message {
         self.link.handled(self.slot).await.map_err(|why| self.error(why))
     }
 
-    /// Returns how long packets of the message may be.
+    /// Returns how long the next packet of the message is at most. The first is a few bytes shorter
+    /// than the others.
     pub fn longest_packet(&self) -> usize {
-        self.longest
+        self.longest()
     }
 
     async fn send_end(&mut self, waits: bool) -> Result<(), SendError> {
         let (packet, begins) = self.packet();
         let packet = Packet { ends: true, waits, ..packet };
-        let bytes = if self.held.is_empty() { &self.tail[..] } else { &self.held[..] };
+        let bytes = match self.held.is_empty() {
+            true => Outgoing::Slice(&self.tail),
+            false => Outgoing::Held(&mut self.held),
+        };
         let sent = self.link.send(packet, begins, bytes).await;
         self.has_ended = sent.is_ok();
         sent.map_err(|why| self.error(why))
@@ -139,20 +146,21 @@ impl Message {
     /// Holds bytes of a piece behind those that are held, and sends these first if they are a
     /// packet. Returns how many bytes of the piece are held now.
     async fn hold(&mut self, piece: &[u8]) -> Result<usize, SendError> {
-        if self.held.len() == self.longest {
+        if self.held.len() >= self.longest() {
             self.transmit_held().await?;
         }
-        let count = piece.len().min(self.longest - self.held.len());
-        self.held.extend_from_slice(&piece[..count]);
+        let count = piece.len().min(self.longest() - self.held.len());
+        self.held.extend(&piece[..count], self.link.peer(), self.words());
         Ok(count)
     }
 
     /// Copies the tail, since bytes follow that are to share its packet.
     async fn hold_tail(&mut self) -> Result<(), SendError> {
-        if self.tail.len() == self.longest {
+        if self.tail.len() >= self.longest() {
             return self.flush().await;
         }
-        self.held.extend_from_slice(&std::mem::take(&mut self.tail));
+        let tail = std::mem::take(&mut self.tail);
+        self.held.extend(&tail, self.link.peer(), self.words());
         Ok(())
     }
 
@@ -162,18 +170,28 @@ impl Message {
         }
         // In place, so that the bytes stay if the future is dropped.
         let (packet, begins) = self.packet();
-        let sent = self.link.send(packet, begins, &self.held).await;
+        let sent = self.link.send(packet, begins, Outgoing::Held(&mut self.held)).await;
         sent.map_err(|why| self.error(why))?;
         self.has_begun = true;
-        self.held.clear();
         Ok(())
     }
 
     async fn transmit(&mut self, bytes: &[u8]) -> Result<(), SendError> {
         let (packet, begins) = self.packet();
-        self.link.send(packet, begins, bytes).await.map_err(|why| self.error(why))?;
+        let sent = self.link.send(packet, begins, Outgoing::Slice(bytes)).await;
+        sent.map_err(|why| self.error(why))?;
         self.has_begun = true;
         Ok(())
+    }
+
+    /// Returns how many words the next packet has beside its bytes.
+    fn words(&self) -> usize {
+        if self.has_begun { 1 } else { 2 }
+    }
+
+    /// Returns how long the next packet is at most: the first has a word more than others.
+    fn longest(&self) -> usize {
+        self.longest - size_of::<u64>() * (self.words() - 1)
     }
 
     /// Returns the next packet of the message, and the number of its stream if it is the first.
@@ -222,6 +240,6 @@ impl Drop for Message {
         if !self.has_ended {
             self.link.abandon(self.slot, self.has_begun);
         }
-        self.link.put_spare(std::mem::take(&mut self.held));
+        self.link.put_spare(self.held.take_spare());
     }
 }

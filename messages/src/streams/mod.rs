@@ -66,7 +66,7 @@
 //! |---|---|
 //! | `id`, `limits`, `error`, `wire` | data: names, settings, errors, words |
 //! | `hub`, `control` | signals to the endpoint's task; what peers are told beside messages |
-//! | `sending`, `inbox`, `receiving` | the messages to a peer, a message that comes, and all that come from a peer |
+//! | `sending`, `held`, `inbox`, `receiving` | the messages to a peer and the bytes that wait for more, a message that comes, and all that come from a peer |
 //! | `link` | the connection to one peer |
 //! | `message`, `peer`, `incoming` | the program's handles |
 //! | `runner`, `pacer`, `state`, `handlers` | the handlers that run, packets that wait to be extracted, and all that comes |
@@ -77,6 +77,7 @@ mod control;
 mod endpoint;
 mod error;
 mod handlers;
+mod held;
 mod hub;
 mod id;
 mod inbox;

@@ -11,8 +11,8 @@ use doorbell_verbs::{Ending, Private};
 pub enum ReceiveError {
     /// The message is longer than the receive has room for. It is lost with this error, as in MPI.
     #[error(
-        "receiving at most {room} bytes: the message {bits:#x} has {len}; receive it with more \
-         room, and with `EndpointBuilder::longest` of as much"
+        "receiving at most {room} bytes: the message {bits:#x} has {len}, and is lost; give such a \
+         receive more room or, if it sets none, raise `EndpointBuilder::longest`"
     )]
     Truncated {
         /// The match bits of the message.
@@ -58,7 +58,7 @@ pub enum ReceiveError {
 pub(crate) fn why_gone(ending: Option<Ending>) -> WhyGone {
     match ending {
         None => WhyGone::NotConnected,
-        Some(Ending::Left { .. }) => WhyGone::BrokeRules,
+        Some(Ending::Left { .. }) => WhyGone::EndedHere,
         // Private data says nothing here, and would be kept with the peers that have gone.
         Some(Ending::PeerLeft { .. }) => {
             WhyGone::Ended(Ending::PeerLeft { private: Private::default() })

@@ -22,10 +22,11 @@ mod wire;
 
 pub use body::Body;
 pub use endpoint::{
-    Endpoint, EndpointBuilder, Match, Message, Peer, Probed, Receiving, Request, Sending,
-    Statistics, wait_any,
+    Anywhere, Endpoint, EndpointBuilder, Match, Message, Peer, Probed, Received, Receiving,
+    Request, Room, Sending, Statistics, wait_any,
 };
 pub use error::{
     CloseError, ConnectError, GivenUp, OpenError, ReceiveError, SendError, Unsent, Unwelcome,
     WhyGivenUp, WhyGone,
 };
+pub use pull::RegionPart;

@@ -7,7 +7,7 @@ use doorbell_am::Name;
 use doorbell_kit::child::{self, Child};
 use doorbell_messages::collectives::Group;
 use doorbell_messages::streams::{Incoming, StreamId};
-use doorbell_messages::{Endpoint, Match, streams};
+use doorbell_messages::{Endpoint, Match, ReceiveError, SendError, streams};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 
@@ -215,4 +215,34 @@ fn streamed_messages_over_shared_memory_arrive_although_their_sender_ends() {
 fn streamed_messages_over_udp_arrive_although_their_sender_ends() {
     let test = "ending::streamed_messages_over_udp_arrive_although_their_sender_ends";
     streamed_messages_arrive(test, "udp:127.0.0.1:0");
+}
+
+// A receive that waited, and the send of a long message, waited for ever; a send said that the peer
+// had broken the rules.
+#[test]
+fn what_waits_at_an_endpoint_whose_runtime_has_ended_ends() {
+    for device in ["shm", "udp:127.0.0.1:0"] {
+        let (own, other) = (runtime(), runtime());
+        let (near, far, peer) = own.block_on(async {
+            let open = || async { Endpoint::open(device).await.expect("the device is there") };
+            let (near, far) = (open().await, open().await);
+            let peer = near.connect(far.name()).await.expect("the peer is there");
+            (near, far, peer)
+        });
+        let (receive, long) = (far.receive(Match::exactly(5)), peer.send(9, body(1, 1 << 20)));
+        drop(own);
+        other.block_on(async {
+            let in_time = std::time::Duration::from_secs(30);
+            let received = tokio::time::timeout(in_time, receive).await.expect("it ends");
+            assert_eq!(received.expect_err("nobody receives"), ReceiveError::Closed);
+            let sent = tokio::time::timeout(in_time, long).await.expect("it ends");
+            sent.expect_err("nobody pulls it");
+            let later = tokio::time::timeout(in_time, peer.send(5, "after")).await;
+            let why = later.expect("it ends").expect_err("nobody sends it");
+            assert!(matches!(why, SendError::Closed { .. }), "{why}");
+            let later = tokio::time::timeout(in_time, far.receive(Match::any())).await;
+            assert_eq!(later.expect("it ends").expect_err("it is over"), ReceiveError::Closed);
+        });
+        drop((near, far));
+    }
 }

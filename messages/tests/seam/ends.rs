@@ -13,7 +13,7 @@ use doorbell_core::encap::Version;
 use doorbell_kit::{PATIENCE, lab};
 use doorbell_messages::{Endpoint, EndpointBuilder, Message, Peer};
 use doorbell_simulation::{Ether, Faults, LinkConfig, passing};
-use doorbell_verbs::{Config, Nic, Progress};
+use doorbell_verbs::{Config, KeepAlive, Nic, Progress};
 use tokio::runtime::Builder;
 
 /// A kind of device that NICs use.
@@ -88,7 +88,10 @@ impl Ends {
             Ether::cabled(seed, link.with_faults(FAULTS), Version::V2Ipv4, false);
         let bundles = [0, 1].map(|end| {
             let seed = Some(2 * seed + end as u64);
-            let config = Config { seed, spin: Duration::ZERO, ..config.clone() };
+            // While a task waits for Tokio's clock, minutes of virtual time may pass, and a NIC
+            // whose thread is about to run answers nothing: silence tells nothing here.
+            let keep_alive = KeepAlive { idle: Duration::MAX, busy: Duration::MAX };
+            let config = Config { seed, keep_alive, spin: Duration::ZERO, ..config.clone() };
             let station = ether.station(stations[end]).expect("descriptors");
             bundle(&Nic::builder().config(config).on(station).expect("a NIC"))
         });

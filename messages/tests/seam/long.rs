@@ -103,7 +103,7 @@ async fn pieces_are_gathered_and_scattered(device: &str) {
         let receive = ends[1].receive_into(pieces, Match::any());
         let sent = peers[0].send(3, gathered);
         let message = in_time(receive).await.expect("it was sent");
-        let [first, second] = &message.pieces[..] else { panic!("there were two pieces") };
+        let [first, second] = &message.into;
         assert!(first[..] == [&b"before"[..], &whole[..room]].concat()[..]);
         assert!(second[..] == whole[room..]);
         in_time(sent).await.expect("it was received");

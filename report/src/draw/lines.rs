@@ -63,8 +63,10 @@ pub fn draw(lines: &Lines, canvas: &mut Canvas) -> bool {
         plot.area = area(explain(canvas, &all) + 36.0, 10.0);
     }
     canvas.text((0.0, plot.area.top - 17.0), "start", "title", &axes::title(&lines.y));
-    plot.draw(canvas, lines, &traces);
-    for (trace, label) in traces.iter().zip(labels.unwrap_or_default()) {
+    let labels = labels.unwrap_or_default();
+    let areas: Vec<_> = labels.iter().map(|label| label.area).collect();
+    plot.draw(canvas, lines, &traces, &areas);
+    for (trace, label) in traces.iter().zip(labels) {
         label.draw(canvas, trace);
     }
     let title = axes::title(&lines.x);
@@ -135,8 +137,9 @@ impl Plot {
         trace.points.iter().map(|(x, y)| self.place(*x, y.value)).collect()
     }
 
-    /// Draws the axes, the lines and the levels.
-    pub fn draw(&self, canvas: &mut Canvas, lines: &Lines, traces: &[Trace]) {
+    /// Draws the axes, the lines and the levels, whose labels leave out where the `labels` of lines
+    /// are.
+    pub fn draw(&self, canvas: &mut Canvas, lines: &Lines, traces: &[Trace], labels: &[Area]) {
         axes::left(canvas, &self.y, &self.area);
         axes::below(canvas, &self.x, &self.area, false);
         let (left, right) = (self.area.left, self.area.right);
@@ -150,7 +153,10 @@ impl Plot {
         for trace in traces {
             self.markers(canvas, trace, lines);
         }
-        self.levels(canvas, &lines.levels, traces);
+        let mut obstacles = Obstacles::default();
+        traces.iter().for_each(|trace| obstacles.line(&self.places(trace)));
+        labels.iter().for_each(|label| obstacles.label(*label));
+        self.levels(canvas, &lines.levels, obstacles);
     }
 
     /// Draws a band through the intervals of points that follow each other, and a whisker for a
@@ -190,11 +196,7 @@ impl Plot {
     /// Draws levels, each with its label inside of the plot: where the label covers no line and no
     /// other label, if there is such a place, or else no other label. A label stands just above or
     /// below its level, or farther away where other labels are in the way.
-    fn levels(&self, canvas: &mut Canvas, levels: &[(String, f64)], traces: &[Trace]) {
-        let mut obstacles = Obstacles::default();
-        for trace in traces {
-            obstacles.line(&self.places(trace));
-        }
+    fn levels(&self, canvas: &mut Canvas, levels: &[(String, f64)], mut obstacles: Obstacles) {
         for (label, level) in levels {
             if !scale::fits(*level, self.y.scale) {
                 continue;

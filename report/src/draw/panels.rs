@@ -48,7 +48,7 @@ pub fn draw(panels: &Panels, canvas: &mut Canvas) -> bool {
             "group",
             &words::fitted(heading, HEADING_TEXT, width),
         );
-        plot.draw(canvas, panel, &lines::traces(panel));
+        plot.draw(canvas, panel, &lines::traces(panel), &[]);
     }
     let right = right.max(canvas.width - spare);
     canvas.text((right, bottom + 37.0), "end", "title", &axes::title(&first.x));

@@ -143,7 +143,7 @@ async fn send_in_fragments(
 ) -> Result<(), Option<Status>> {
     let len = piece.len();
     while !piece.is_empty() {
-        let fragment = piece.split_to(piece.len().min(peer.longest_payload()));
+        let fragment = piece.split_to(peer.part_of(piece.len(), 3));
         let kind = if piece.is_empty() { PieceKind::Last } else { PieceKind::More(len) };
         window.take(fragment.len() + OVERHEAD).await.map_err(|Closed| None)?;
         send(key, peer, kind, &fragment).await?;

@@ -13,13 +13,13 @@ pub enum WhyGone {
     /// The connection to the peer has ended. On all floors but frames, which have no connections.
     #[error("the connection has ended: {}", ending_text(.0))]
     Ended(Ending),
-    /// This side has ended the connection, because the peer broke the rules of the protocol, or the
-    /// endpoint or its NIC was closed. Of tagged messages.
+    /// This side has ended the connection, because the endpoint or its NIC was closed, its runtime
+    /// has ended, or the peer broke the rules of the protocol. Of tagged messages.
     #[error(
-        "the connection has ended: this side ended it, since the peer broke the rules of the \
-         protocol, or the endpoint or its NIC was closed"
+        "the connection has ended: this side ended it, since the endpoint or its NIC was closed, \
+         its runtime has ended, or the peer broke the rules of the protocol"
     )]
-    BrokeRules,
+    EndedHere,
     /// The peer is not connected. Of tagged messages.
     #[error("the peer is not connected")]
     NotConnected,

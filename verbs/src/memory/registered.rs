@@ -1,7 +1,7 @@
 //! Registered memory: with a key for peers, which can be revoked.
 
 use std::fmt;
-use std::ops::{Bound, Deref, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -111,24 +111,12 @@ impl Registered {
     /// # Errors
     /// Returns an error when the range is not within the memory, or is 4 GiB or longer.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Segment, AccessError> {
-        let region = self.0.region.len();
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&before) => before.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&last) => last.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => region,
-        };
-        let len = end.saturating_sub(start);
-        match u32::try_from(len) {
-            Ok(short) if start <= end && end <= region => {
-                Ok(self.0.registration.segment(start as u64, short))
-            }
-            _ => Err(AccessError::OutOfBounds { offset: start, len, region }),
-        }
+        let region = &self.0.region;
+        let range = region.range(range)?;
+        let (offset, len) = (range.start, range.len());
+        let short = u32::try_from(len);
+        let too_long = |_| AccessError::OutOfBounds { offset, len, region: region.len() };
+        Ok(self.0.registration.segment(offset as u64, short.map_err(too_long)?))
     }
 
     /// Revokes the registration and its key. When this returns, no peer and no request reads or

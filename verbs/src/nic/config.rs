@@ -77,6 +77,10 @@ pub struct Config {
     /// time if a peer's connection manager says that its program has not decided. From 10 ms to 10
     /// minutes.
     pub accept_timeout: Duration,
+    /// Whether to offer [peers](crate::Connection) of this implementation to send again only what was
+    /// lost, and not everything behind it, too. Both sides must offer it. It is not offered by default,
+    /// since nothing slows a sender down yet that fills the buffers of others.
+    pub selective_repeat: bool,
     /// How long the numbers of a connection that has ended are not used again: longer than any of
     /// its packets may be under way. Zero is allowed, on networks that keep no packet.
     pub time_wait: Duration,
@@ -100,6 +104,7 @@ impl Default for Config {
             registrations: 4096,
             completions: 4096,
             keep_alive: KeepAlive::default(),
+            selective_repeat: false,
             connect_timeout: unconfirmed,
             accept_timeout: undecided,
             time_wait,

@@ -21,5 +21,5 @@ pub use config::{Config, Progress};
 pub use domain::Domain;
 pub use handle::Nic;
 pub(crate) use names::find;
-pub use polled_wait::PolledWait;
+pub use polled_wait::{HasNic, PolledWait};
 pub use statistics::Statistics;

@@ -126,7 +126,10 @@ impl Nic {
             // The peer has the busy time to answer a probe, and the NIC reads its clock only now
             // and then.
             verification: config.keep_alive.busy.saturating_mul(5) / 4,
-            extensions: Extensions::WRITE_WITH_METADATA,
+            extensions: match config.selective_repeat {
+                true => Extensions::ALL,
+                false => Extensions::WRITE_WITH_METADATA,
+            },
             ..cm::Config::new(seeds.seed(0)?.guid())
         };
         let manager = ConnectionManager::new(manager, seeds.seed(1)?)?;

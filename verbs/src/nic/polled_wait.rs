@@ -11,36 +11,55 @@ use crate::progress::{Look, NicGuard, WaitState};
 ///
 /// A program may stop polling in the middle of a wait without saying so. If its task led the others
 /// by then, the watch takes over within about a millisecond.
-pub struct PolledWait {
-    nic: Nic,
+///
+/// The wait is for something of the NIC that `K` has: the NIC itself, or what keeps it anyway.
+pub struct PolledWait<K: HasNic = Nic> {
+    keeper: K,
     wait_state: WaitState,
 }
 
-impl PolledWait {
-    /// Makes the state of a wait for something of `nic`.
-    pub fn new(nic: &Nic) -> Self {
-        Self { nic: nic.clone(), wait_state: WaitState::default() }
+/// An owner of a NIC, which a wait for something of the NIC keeps.
+pub trait HasNic {
+    /// Returns the NIC, which is always the same.
+    fn nic(&self) -> &Nic;
+}
+
+impl HasNic for Nic {
+    fn nic(&self) -> &Nic {
+        self
+    }
+}
+
+impl<K: HasNic> PolledWait<K> {
+    /// Makes the state of a wait for something of the NIC that `keeper` has.
+    pub fn new(keeper: K) -> Self {
+        Self { keeper, wait_state: WaitState::default() }
     }
 
-    /// Waits for what `look` finds, making progress meanwhile.
+    /// Waits for what the look finds that `look` makes, making progress meanwhile.
     #[inline]
-    pub fn poll<L: Look>(&mut self, context: &mut Context<'_>, look: &mut L) -> Poll<L::Output> {
-        let engine = self.nic.engine();
-        engine.wait(context, &mut self.wait_state, look).map(|(found, adapter)| {
+    pub fn poll<'k, L: Look>(
+        &'k mut self,
+        context: &mut Context<'_>,
+        look: impl FnOnce(&'k K) -> L,
+    ) -> Poll<L::Output> {
+        let Self { keeper, wait_state } = self;
+        let engine = keeper.nic().engine();
+        engine.wait(context, wait_state, &mut look(keeper)).map(|(found, adapter)| {
             NicGuard::new(engine, adapter).release_soon();
             found
         })
     }
 }
 
-impl Drop for PolledWait {
+impl<K: HasNic> Drop for PolledWait<K> {
     fn drop(&mut self) {
-        self.nic.engine().end(&mut self.wait_state);
+        self.keeper.nic().engine().end(&mut self.wait_state);
     }
 }
 
-impl fmt::Debug for PolledWait {
+impl<K: HasNic> fmt::Debug for PolledWait<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PolledWait").field(&self.nic).finish()
+        f.debug_tuple("PolledWait").field(self.keeper.nic()).finish()
     }
 }

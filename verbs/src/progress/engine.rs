@@ -63,6 +63,8 @@ pub(crate) struct ProgressEngine {
     pub(super) rescue_state: Mutex<WatchState>,
     /// How many waits in a row were polled since other tasks were let run.
     pub(super) waits_in_a_row: AtomicU32,
+    /// Whether a task that had its result has woken others, and none was let run since.
+    pub(super) others_are_woken: AtomicBool,
     /// How many results were found without a turn.
     pub(super) finds: AtomicU32,
     /// The number of handles that programs have. Threads that run the NIC hold references beside
@@ -93,6 +95,7 @@ impl ProgressEngine {
             patience: Patience::default(),
             rescue_state: Mutex::default(),
             waits_in_a_row: AtomicU32::new(0),
+            others_are_woken: AtomicBool::new(false),
             finds: AtomicU32::new(0),
             handles: AtomicUsize::new(1),
             is_closed: AtomicBool::new(false),

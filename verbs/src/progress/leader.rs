@@ -205,8 +205,8 @@ impl<T> LeaderLock<T> {
         }
     }
 
-    /// Becomes a follower. The caller must then look once more for what it waits for, and try
-    /// [`enter_unled`](Self::enter_unled).
+    /// Makes the caller's task a follower of the leader. The caller must then look once more for
+    /// what it waits for, and try [`enter_unled`](Self::enter_unled).
     #[cold]
     pub fn follow(&self, place: &mut Place, waker: &Waker) {
         self.followers.enter(place, waker);
@@ -218,10 +218,21 @@ impl<T> LeaderLock<T> {
         if self.is_led(from) { None } else { self.enter() }
     }
 
+    /// Takes the caller's task off the followers. A follower that was woken to lead, and goes
+    /// without leading because its wait has ended, wakes another.
     #[inline]
     pub fn unfollow(&self, place: &mut Place) {
-        if place.is_taken() {
-            self.followers.leave(place);
+        if place.is_taken() && self.followers.leave(place) {
+            self.hand_on();
+        }
+    }
+
+    /// Wakes a follower, unless a task leads.
+    #[cold]
+    fn hand_on(&self) {
+        fence(Ordering::SeqCst);
+        if self.leader.load(Ordering::SeqCst) & WHO == 0 {
+            self.followers.wake_one();
         }
     }
 }

@@ -19,6 +19,13 @@ pub trait Look {
     /// meanwhile.
     fn look(&mut self, nic: HeldNic<'_>) -> Option<Self::Output>;
 
+    /// Returns the result if it is there, while another task makes progress for all. What this one
+    /// has posted may leave later then, with what others post.
+    #[inline]
+    fn peek(&mut self) -> Option<Self::Output> {
+        self.look(HeldNic::none())
+    }
+
     /// Registers `waker`, to be woken when the result may be there. The engine looks once more
     /// afterwards.
     fn register(&mut self, waker: &Waker);

@@ -39,6 +39,12 @@ pub(crate) struct WaitState {
 }
 
 impl WaitState {
+    /// Returns whether the wait has neither taken turns nor followed.
+    #[inline]
+    fn is_new(&self) -> bool {
+        self.leadership.is_none() && !self.place.is_taken() && self.since.is_none()
+    }
+
     /// Returns whether the task leads still.
     #[inline]
     fn leads<T>(&self, lock: &LeaderLock<T>, who: Precedence) -> bool {
@@ -68,16 +74,29 @@ impl ProgressEngine {
         wait_state: &mut WaitState,
         look: &mut L,
     ) -> Poll<(L::Output, Option<Held<'s>>)> {
-        // A task that always finds its result would starve the other tasks of its thread.
+        // A task that always finds its result would starve the other tasks of its thread. It leads
+        // meanwhile, so that tasks which are to make requests of their own make them one behind the
+        // other, and none waits for its answer before the next makes its request.
         let in_a_row = self.waits_in_a_row.load(Ordering::Relaxed) + 1;
         let yields = in_a_row == MOST_AT_ONCE;
         self.waits_in_a_row.store(if yields { 0 } else { in_a_row }, Ordering::Relaxed);
+        let who = look.precedence();
         if yields {
-            return yield_to_any(context);
+            return self.gives_way(context, wait_state, who);
+        }
+        if !self.pacing.dedicated {
+            let is_led = self.lock.is_led(who) && !wait_state.leads(&self.lock, who);
+            let others_are_woken = self.others_are_woken.load(Ordering::Relaxed);
+            if (is_led || others_are_woken)
+                && let Some(waited) = self.waits_for_others(is_led, context, wait_state, look)
+            {
+                return waited;
+            }
         }
         let found = self.look_once(wait_state, look);
         if found.is_ready() {
             self.count_find();
+            self.has_woken(look.woke());
             return found;
         }
         if self.pacing.dedicated {
@@ -90,6 +109,49 @@ impl ProgressEngine {
         match self.lock.enter() {
             Some(adapter) => self.take_turns(adapter, context, wait_state, look),
             None => self.follow(context, wait_state, look),
+        }
+    }
+
+    /// Leaves progress to the leader, who comes back when others have run, or lets tasks run that
+    /// were woken: they may have requests to make, which leave with this one's then. Returns `None`
+    /// if this task is to make progress.
+    fn waits_for_others<'s, L: Look>(
+        &'s self,
+        is_led: bool,
+        context: &mut Context<'_>,
+        wait_state: &mut WaitState,
+        look: &mut L,
+    ) -> Option<Poll<(L::Output, Option<Held<'s>>)>> {
+        if let Some(found) = look.peek() {
+            self.end(wait_state);
+            self.count_find();
+            return Some(Poll::Ready((found, None)));
+        }
+        match (wait_state.is_new(), is_led) {
+            (true, true) => Some(self.follow(context, wait_state, look)),
+            (true, false) => Some(self.gives_way(context, wait_state, look.precedence())),
+            (false, _) => None,
+        }
+    }
+
+    /// Lets other tasks run, which follow this one if they wait.
+    #[cold]
+    fn gives_way<T>(
+        &self,
+        context: &mut Context<'_>,
+        wait_state: &mut WaitState,
+        who: Precedence,
+    ) -> Poll<T> {
+        self.others_are_woken.store(false, Ordering::Relaxed);
+        wait_state.lead(&self.lock, who, context.waker());
+        yield_to_any(context)
+    }
+
+    /// Notes whether a task that has its result has woken others before it goes on.
+    #[inline]
+    fn has_woken(&self, others: bool) {
+        if others {
+            self.others_are_woken.store(true, Ordering::Relaxed);
         }
     }
 
@@ -115,6 +177,7 @@ impl ProgressEngine {
             if let Some(found) = look.look(HeldNic::of(self, &mut adapter)) {
                 wait_state.spent.came(&self.patience, who, &mut turns);
                 self.end(wait_state);
+                self.has_woken(turned.woke | look.woke());
                 self.tick_if(was_armed);
                 return Poll::Ready((found, Some(adapter)));
             }
@@ -146,6 +209,7 @@ impl ProgressEngine {
             return self.sleep(adapter, context, wait_state, look);
         }
         self.tick_if(was_armed);
+        self.others_are_woken.store(false, Ordering::Relaxed);
         let leads = wait_state.lead(&self.lock, who, context.waker());
         self.release(adapter);
         if leads {
@@ -183,9 +247,9 @@ impl ProgressEngine {
         }
         look.register(context.waker());
         self.lock.follow(&mut wait_state.place, context.waker());
-        let found = self.look_once(wait_state, look);
-        if found.is_ready() {
-            return found;
+        if let Some(found) = look.peek() {
+            self.end(wait_state);
+            return Poll::Ready((found, None));
         }
         if let Some(adapter) = self.lock.enter_unled(who) {
             // The task comes back at once, so other tasks run first, and it does not sleep.

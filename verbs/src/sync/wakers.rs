@@ -82,14 +82,14 @@ impl Wakers {
         .await
     }
 
-    pub fn leave(&self, place: &mut Place) {
-        if let Some(number) = place.0.take() {
-            let mut list = locked(&self.list);
-            let old = list.wakers.remove(&number);
-            self.count.store(list.wakers.len(), Ordering::SeqCst);
-            drop(list);
-            drop(old);
-        }
+    /// Takes a task off the list. Returns whether the task was woken before, and so taken off.
+    pub fn leave(&self, place: &mut Place) -> bool {
+        let Some(number) = place.0.take() else { return false };
+        let mut list = locked(&self.list);
+        let old = list.wakers.remove(&number);
+        self.count.store(list.wakers.len(), Ordering::SeqCst);
+        drop(list);
+        old.is_none()
     }
 
     /// Wakes the task that has waited longest, and takes it off the list. The task enters the list

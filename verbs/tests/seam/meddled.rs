@@ -69,10 +69,14 @@ impl<I: Inbox> Inbox for Meddles<'_, I> {
             (Meddling::ShortAnswers, _) if opcode == Opcode::RcReadResponseOnly => {
                 changed.payload = changed.payload.part(0, len - 4);
             }
-            (Meddling::NoSyndromes, _) if opcode == Opcode::RcAcknowledge => {
-                let Extensions::Aeth(aeth) = changed.headers.extensions else { return };
-                let aeth = Aeth { syndrome: Syndrome::from_code(0x4b), ..aeth };
-                changed.headers.extensions = Extensions::Aeth(aeth);
+            (Meddling::NoSyndromes, _) => {
+                let senseless = |aeth| Aeth { syndrome: Syndrome::from_code(0x4b), ..aeth };
+                match &mut changed.headers.extensions {
+                    Extensions::Aeth(aeth) | Extensions::AethReport(aeth, _) => {
+                        *aeth = senseless(*aeth);
+                    }
+                    _ => {}
+                }
             }
             (Meddling::Metadata, _) if opcode == Opcode::RcWriteOnlyImmediate => {
                 let Extensions::RethImm(reth, _) = changed.headers.extensions else { return };

@@ -37,7 +37,7 @@ fn errors() -> Vec<(SendError, Again, &'static [&'static str])> {
         ),
         (gone(Unsent::Message, left()), May, &["its `Endpoint` was closed or dropped"]),
         (gone(bytes, ended()), May, &["sending 12 bytes to ", "has received them is not known"]),
-        (gone(bytes, WhyGone::BrokeRules), May, &["the peer broke the rules of the protocol"]),
+        (gone(bytes, WhyGone::EndedHere), May, &["the peer broke the rules of the protocol"]),
         (gone(bytes, WhyGone::NotConnected), May, &["the peer is not connected"]),
         (gone(bytes, WhyGone::LongAgo), May, &["long ago"]),
         (

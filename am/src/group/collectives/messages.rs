@@ -186,7 +186,7 @@ impl Run {
         round: u32,
         bytes: &Bytes,
     ) -> Result<usize, Failure> {
-        let piece = bytes.slice(..bytes.len().min(peer.longest_payload()));
+        let piece = bytes.slice(..peer.part_of(bytes.len(), 4));
         let (sent, total) = (piece.len(), bytes.len() as u64);
         let arguments = (self.team.context, self.sequence, self.label(round).word(), total, piece);
         self.notify(whole, peer, PIECE, arguments).await?;
@@ -209,7 +209,7 @@ impl Run {
         let peer = self.peer(key.from).await?;
         let label = self.label(round).word();
         while sent < bytes.len() {
-            let end = bytes.len().min(sent + peer.longest_payload());
+            let end = sent + peer.part_of(bytes.len() - sent, 4);
             let piece = bytes.slice(sent..end);
             let arguments = (self.team.context, self.sequence, label, sent as u64, piece);
             self.notify(key.from, &peer, MORE, arguments).await?;

@@ -27,6 +27,7 @@ const PAYLOAD: usize = 2048;
 const SENDS: std::ops::RangeInclusive<u8> = 0x00..=0x05;
 const WRITES: std::ops::RangeInclusive<u8> = 0x06..=0x0B;
 const ACKNOWLEDGE: u8 = 0x11;
+const SELECTIVE_ACKNOWLEDGE: u8 = 0xC2;
 /// In an acknowledgement, that nothing is said of receives; bits above are none of their number.
 const NO_CREDITS: u8 = 0x1F;
 
@@ -199,12 +200,12 @@ fn read(capture: &[u8]) -> Seen {
         // The first one to speak is the one who sends.
         let from_near = *near.get_or_insert(outer.hosts().0) == outer.hosts().0;
         match (from_near, packet[0]) {
-            (true, ACKNOWLEDGE) => {}
+            (true, ACKNOWLEDGE | SELECTIVE_ACKNOWLEDGE) => {}
             (true, opcode) => {
                 *seen.opcodes.entry(opcode).or_default() += 1;
                 seen.to.insert(u32::from_be_bytes([0, packet[5], packet[6], packet[7]]));
             }
-            (false, ACKNOWLEDGE) => {
+            (false, ACKNOWLEDGE | SELECTIVE_ACKNOWLEDGE) => {
                 let syndrome = packet[12];
                 seen.credits += usize::from(syndrome < NO_CREDITS);
             }
@@ -274,7 +275,7 @@ fn acknowledgements_of_calls() -> usize {
         let (_, packet) = Outer::parse(record.expect("a record").data).expect("RoCE");
         packet[0]
     });
-    packets.filter(|&opcode| opcode == ACKNOWLEDGE).count()
+    packets.filter(|&opcode| [ACKNOWLEDGE, SELECTIVE_ACKNOWLEDGE].contains(&opcode)).count()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What the host's time of an exchange is spent on: of a request of Active Messages and its reply,
-//! or of a get of Split-C.
+//! of a get of Split-C, of a tagged message there and one back, or of a call of RPC.
 //!
-//! Both ends run on one thread of this process, so all time is the host's. Active Messages and
-//! Split-C are compiled twice into the command that `doorbell-cli-costs` builds, from the same
+//! Both ends run on one thread of this process, so all time is the host's. Active Messages and the
+//! layers above are compiled twice into the command that `doorbell-cli-costs` builds, from the same
 //! sources: with spans that are measured, and without. Both copies make the exchange, in turn. What
 //! the parts of the first amount to is told beside what the second takes, which shows how far the
 //! spans disturb. Other builds of the command have no second copy, and refuse to measure.
@@ -36,8 +36,8 @@ mod without {
     /// Refuses to measure, since the code with spans is not there.
     pub fn run(_: Costs, _: &Args, plan: &Plan) -> anyhow::Result<Figures> {
         Err(usage::wrong(anyhow!(
-            "{} measures a second copy of Active Messages and Split-C, which has spans of time, and \
-             this command was built without it: build one from Doorbell's sources by `{BUILT_BY}`",
+            "{} measures a second copy of Active Messages, which has spans of time, and this \
+             command was built without it: build one from Doorbell's sources by `{BUILT_BY}`",
             plan.test.name()
         )))
     }

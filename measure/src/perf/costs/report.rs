@@ -22,6 +22,13 @@ const PARTS: [&str; breakdown::PARTS] =
 const OF_AMVIA: [&str; breakdown::PARTS] = ["32.5", "44.2", "14.4", "8.9", ""];
 const OF_SPLITC_VIA: [&str; breakdown::PARTS] = ["36.1", "46.9", "11.6", "5.4", ""];
 
+/// Where the published shares are from.
+const PUBLISHED: &str = "Published: A. Begel, P. Buonadonna, D. E. Culler, D. Gay (2001), tables 3 \
+                         and 4; there, handlers are a part of semantics.";
+/// A sentence on where a layer above Active Messages stands among the parts.
+const OF_LAYERS_ABOVE: &str = "The layer above Active Messages is a part of semantics where it \
+                               sends and takes, and of handlers where messages come.";
+
 /// The fields that programs read, each with its name: estimates with their intervals beside them.
 pub fn fields(plan: &Plan, figures: &Figures, found: &Breakdown) -> Vec<(&'static str, Value)> {
     let carrier = plan.carrier.map(|carrier| carrier.to_string());
@@ -58,13 +65,16 @@ pub fn fields(plan: &Plan, figures: &Figures, found: &Breakdown) -> Vec<(&'stati
 
 /// A table of the parts, beside those that were published.
 pub fn words(plan: &Plan, figures: &Figures, found: &Breakdown) -> String {
-    let (what, whose, published) = match (plan.test, plan.carrier) {
-        (Test::Costs(Costs::Am), _) => ("a request of two words and its reply", "AMVIA", OF_AMVIA),
-        (_, Some(Carrier::OneSided)) => {
-            ("a get of a word by a one-sided read", "Split-C/VIA", OF_SPLITC_VIA)
-        }
-        _ => ("a get of a word by messages", "Split-C/VIA", OF_SPLITC_VIA),
+    let of_amvia = Some(("AMVIA, %", OF_AMVIA));
+    let of_splitc_via = Some(("Split-C/VIA, %", OF_SPLITC_VIA));
+    let (what, published) = match (plan.test, plan.carrier) {
+        (Test::Costs(Costs::Am), _) => ("a request of two words and its reply", of_amvia),
+        (Test::Costs(Costs::Tags), _) => ("a tagged message of 16 bytes there and back", None),
+        (Test::Costs(Costs::Rpc), _) => ("a call with a word, answered by another", None),
+        (_, Some(Carrier::OneSided)) => ("a get of a word by a one-sided read", of_splitc_via),
+        _ => ("a get of a word by messages", of_splitc_via),
     };
+    let (heading, shares) = published.unwrap_or(("", [""; breakdown::PARTS]));
     let device = figures.device.unwrap_or_default();
     let mut text = format!(
         "{} over {device}: {what}, both ends on one thread; {} rounds of {}, all checked\n\
@@ -76,7 +86,7 @@ pub fn words(plan: &Plan, figures: &Figures, found: &Breakdown) -> String {
         "ns",
         "95 of 100",
         "%",
-        format!("{whose}, %")
+        heading
     );
     let mut row = |name: &str, estimate: Estimate, published: &str| {
         let share = whole(1000.0 * estimate.value / found.total.value) as f64 / 10.0;
@@ -90,7 +100,7 @@ pub fn words(plan: &Plan, figures: &Figures, found: &Breakdown) -> String {
             share
         );
     };
-    for ((name, part), published) in PARTS.into_iter().zip(found.parts).zip(published) {
+    for ((name, part), published) in PARTS.into_iter().zip(found.parts).zip(shares) {
         row(name, part, published);
     }
     row("all of it", found.total, "");
@@ -99,11 +109,12 @@ pub fn words(plan: &Plan, figures: &Figures, found: &Breakdown) -> String {
         text,
         "\nReading the clock took {} ns more, which are subtracted. \"Without spans\" is the same \
          exchange by the code that programs run: how near \"all of it\" comes shows how little \
-         measuring disturbs.\nPublished: A. Begel, P. Buonadonna, D. E. Culler, D. Gay (2001), \
-         tables 3 and 4; there, handlers are a part of semantics.",
-        whole(found.subtracted.value)
+         measuring disturbs.\n{}",
+        whole(found.subtracted.value),
+        if published.is_some() { PUBLISHED } else { OF_LAYERS_ABOVE }
     );
-    text
+    let lines: Vec<_> = text.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
 }
 
 /// A number without fractions, and without a sign if that leaves zero.

@@ -146,6 +146,7 @@ fn agreed(plan: &Plan) -> Value {
         "--iters": iters,
         "--seconds": seconds,
         "--no-offload": !plan.offload,
+        "--loss": (plan.loss > 0.0).then_some(plan.loss),
         "--no-map": !plan.map,
         "--others": plan.others,
         "--connections": plan.connections,

@@ -19,7 +19,7 @@ use crate::usage;
 /// at the end. The exit status is 0 if everything was right, 1 if anything was lost or wrong, and 2
 /// for arguments that make no sense.
 ///
-/// A breakdown of costs, am_costs or splitc_costs, runs both ends on one thread of this process, so
+/// A breakdown of costs, such as am_costs, runs both ends on one thread of this process, so
 /// all time is the host's. It takes no --pair, --listen or --connect, and a command that was built
 /// with the feature `costs`: another one says how that is done, and exits with 2.
 ///
@@ -40,7 +40,7 @@ pub struct Args {
     pub list: bool,
 
     /// The device: shm, udp, packet or packet-v2; without --pair with its place, as in packet:eth0
-    /// [default: packet; shm for layers, am_costs and splitc_costs]
+    /// [default: packet; shm for layers and breakdowns of costs]
     #[arg(long, value_name = "DEV")]
     pub device: Option<String>,
 
@@ -74,6 +74,11 @@ pub struct Args {
     /// Send each packet in a frame of its own, not in runs that the interface or the kernel cuts
     #[arg(long)]
     pub no_offload: bool,
+
+    /// Have each end drop so large a share of the packets that come, as a network that loses them, and
+    /// send again only what was lost
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = usage::share)]
+    pub loss: f64,
 
     /// Over shared memory, do not map the other end's memory, so that writes go through the rings
     #[arg(long)]

@@ -153,9 +153,11 @@ const KERNEL_SOCKETS: [Entry; 4] = [
 const LAYERS: [Entry; 1] =
     [(Test::Layers, "layers", "latency and rate of each layer, and what it adds")];
 
-const COSTS: [Entry; 2] = [
+const COSTS: [Entry; 4] = [
     (Test::Costs(Costs::Am), "am_costs", "what a request and its reply spend time on"),
     (Test::Costs(Costs::SplitC), "splitc_costs", "what a get of Split-C spends time on"),
+    (Test::Costs(Costs::Tags), "tag_costs", "what a tagged message there and back spends time on"),
+    (Test::Costs(Costs::Rpc), "rpc_costs", "what a call of RPC spends time on"),
 ];
 
 fn entries() -> impl Iterator<Item = &'static Entry> {

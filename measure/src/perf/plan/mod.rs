@@ -30,6 +30,8 @@ pub struct Plan {
     pub amount: Amount,
     /// Whether packets may share a frame.
     pub offload: bool,
+    /// Which share of the packets that come each end drops.
+    pub loss: f64,
     /// Whether memory is mapped where it can be.
     pub map: bool,
     /// How many idle connections, or peers that are mapped, are beside the busy one.
@@ -109,6 +111,7 @@ impl Plan {
             size,
             amount,
             offload: !args.no_offload,
+            loss: args.loss,
             map: !args.no_map,
             connections: args.connections,
             others: args.others,
@@ -175,6 +178,9 @@ impl Plan {
         }
         if self.others > 0 && !self.test.is_of_frames() {
             bail!("--others share the interface of a device alone: frame_lat --others N, say");
+        }
+        if self.loss > 0.0 && !self.test.may_lose() {
+            bail!("--loss is made good by NICs, and {name} is a test of none: write_bw, say");
         }
         let is_of_split_c = matches!(
             self.test,

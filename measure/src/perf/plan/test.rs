@@ -57,6 +57,8 @@ pub enum Layer {
 pub enum Costs {
     Am,
     SplitC,
+    Tags,
+    Rpc,
 }
 
 /// A test of the NIC.
@@ -194,6 +196,12 @@ impl Test {
         matches!(self, Self::TcpLat | Self::TcpBw | Self::UdpLat | Self::UdpBw)
     }
 
+    /// Whether what is lost is made good, since a NIC carries what is measured.
+    pub fn may_lose(self) -> bool {
+        let is_of_nics = !self.is_of_frames() && !self.is_of_the_kernel();
+        is_of_nics && !matches!(self, Self::Layers | Self::Costs(_))
+    }
+
     /// Whether the test goes on for a time, and not for a number of messages.
     pub fn is_for_a_time(self) -> bool {
         matches!(
@@ -265,7 +273,7 @@ impl Test {
             Self::Streams(Streams::Bw | Streams::PieceBw | Streams::TagBw) => 2048,
             Self::Am(Am::MixedBw) => 512,
             Self::Am(Am::BulkBw) | Self::BytestreamBw => 65536,
-            Self::Costs(Costs::SplitC) => 8,
+            Self::Costs(Costs::SplitC | Costs::Rpc) => 8,
             Self::SplitC(SplitC::BarrierLat) | Self::LogP(_) | Self::Groups(_) => 0,
             Self::SplitC(_) => 8,
             _ if self.is_stream() => 4096,

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use doorbell_verbs::floor::locked;
 
-use super::receive_id::ReceiveId;
+use super::places::ReceiveId;
 use crate::matching::{Source, Taken};
+use crate::tagged::pull::{Pulled, Target};
 use crate::tagged::wire::Description;
 
 /// A message that has come, before a program has it.
@@ -23,6 +24,8 @@ pub struct Arrived {
 #[derive(Debug)]
 pub enum Content {
     Here(Bytes),
+    /// A long body that was pulled into the memory of the receive.
+    InPlace,
     /// A long body, to be pulled from its sender.
     There(Box<Description>),
     /// A long body that is being pulled.
@@ -32,6 +35,11 @@ pub enum Content {
 }
 
 impl Arrived {
+    /// A short message, whose sender does not wait for its end.
+    pub fn short(body: Bytes) -> Self {
+        Self { len: body.len(), content: Content::Here(body), number: 0 }
+    }
+
     /// Returns the message as it is kept until a receive takes it: a short body that holds much
     /// more memory than its bytes is copied.
     pub fn kept(mut self) -> Self {
@@ -64,7 +72,7 @@ pub struct Pull(Mutex<Pulling>);
 struct Pulling {
     wanted: Option<(ReceiveId, Met)>,
     /// The body, or why there is none, if no receive waited for it when it was known.
-    outcome: Option<Result<Bytes, String>>,
+    outcome: Option<Result<Pulled, String>>,
 }
 
 impl Pull {
@@ -84,7 +92,7 @@ impl Pull {
 
     /// Takes in the body, or why there is none. Returns the receive that waits for the message,
     /// with the message.
-    pub fn ends(&self, outcome: Result<Bytes, String>) -> Option<(ReceiveId, Met)> {
+    pub fn ends(&self, outcome: Result<Pulled, String>) -> Option<(ReceiveId, Met)> {
         let mut pulling = locked(&self.0);
         let Some((receive, mut met)) = pulling.wanted.take() else {
             pulling.outcome = Some(outcome);
@@ -106,9 +114,10 @@ impl Pull {
 }
 
 impl Content {
-    fn of(outcome: Result<Bytes, String>) -> Self {
+    fn of(outcome: Result<Pulled, String>) -> Self {
         match outcome {
-            Ok(body) => Self::Here(body),
+            Ok(Pulled::Body(body)) => Self::Here(body),
+            Ok(Pulled::InPlace) => Self::InPlace,
             Err(why) => Self::Lost(why.into()),
         }
     }
@@ -123,4 +132,6 @@ pub struct PullJob {
     pub number: u64,
     pub len: usize,
     pub description: Description,
+    /// The memory of the receive, if the receive has some.
+    pub target: Option<Arc<Target>>,
 }

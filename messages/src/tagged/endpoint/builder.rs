@@ -217,13 +217,29 @@ impl EndpointBuilder {
     }
 }
 
+/// Ends an endpoint once the tasks that watch its devices have all ended: a device was closed, or the
+/// runtime of its task has ended.
+struct OnLast(Weak<Shared>, Arc<AtomicUsize>);
+
+impl Drop for OnLast {
+    fn drop(&mut self) {
+        let Self(shared, devices) = self;
+        let is_last = devices.fetch_sub(1, Ordering::Relaxed) == 1;
+        if let Some(shared) = shared.upgrade().filter(|_| is_last) {
+            shared.close();
+        }
+    }
+}
+
 /// Ends what waits for peers whose connections have ended, and the endpoint itself once the last of
 /// its `devices` is closed.
 fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>, devices: Arc<AtomicUsize>) -> AbortHandle {
     let (mut events, runtime) = (endpoint.events(), endpoint.bundle().runtime().clone());
     // A task that is being stopped must not keep the NIC of an endpoint that is dropped.
     let shared = Arc::downgrade(&shared);
+    let on_last = OnLast(shared.clone(), devices);
     let watches = async move {
+        let _on_last = on_last;
         loop {
             let event = events.recv().await;
             let Some(shared) = shared.upgrade() else { return };
@@ -231,13 +247,7 @@ fn watch(endpoint: &am::Endpoint, shared: Arc<Shared>, devices: Arc<AtomicUsize>
                 Ok(Event::Gone(peer, _)) => shared.gone(&peer),
                 Ok(_) => {}
                 Err(RecvError::Lagged(_)) => shared.look_for_gone(),
-                Err(RecvError::Closed) => {
-                    shared.look_for_gone();
-                    if devices.fetch_sub(1, Ordering::Relaxed) == 1 {
-                        shared.close();
-                    }
-                    return;
-                }
+                Err(RecvError::Closed) => return shared.look_for_gone(),
             }
         }
     };

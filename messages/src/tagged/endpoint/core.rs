@@ -11,20 +11,21 @@ use super::arrived::{Content, Met, PullJob};
 use super::due::Due;
 use super::effects::Effects;
 use super::lane::{Lane, ShortSend};
-use super::receive_id::{ReceiveId, Words};
+use super::places::{Held, Places, ReceiveId, Seen as Looked};
 use super::receives::Left;
 use super::state::{State, react};
-use crate::matching::{Pattern, Source};
+use crate::matching::{Envelope, Pattern, Source};
 use crate::tagged::error::ReceiveError;
 use crate::tagged::pacing::{Offer, Posting, Seen};
+use crate::tagged::pull::Target;
 
 /// The core of an endpoint, which its peers, messages and receives keep. It keeps no device: an
 /// endpoint that the program has dropped is closed.
 #[derive(Debug)]
 pub struct Core {
     state: Mutex<State>,
-    /// The words that tell which receives have their outcomes.
-    words: Arc<Words>,
+    /// The places of receives, which tell which have their outcomes.
+    places: Arc<Places>,
     /// The lanes on which handlers have put something.
     pub due: Arc<Due<Lane>>,
     /// The endpoint, for what needs a device.
@@ -40,11 +41,20 @@ pub trait Home: Any + Debug + Send + Sync {
     fn poll(&self);
 }
 
+/// The outcome of a receive that has come.
+#[derive(Debug)]
+pub enum Outcome<B> {
+    /// A short message that the receive has room for, and what was made of its body.
+    Short(Envelope, B),
+    /// A message, or why there is none, and how long a body the receive takes.
+    Other(Box<(Result<Met, ReceiveError>, usize)>),
+}
+
 /// A receive that was posted.
 #[derive(Debug)]
 pub enum PostedReceive {
     /// The outcome is here already.
-    Here(Result<Met, ReceiveError>),
+    Here(Box<Result<Met, ReceiveError>>),
     /// The outcome will come.
     Waits(ReceiveId),
 }
@@ -54,7 +64,7 @@ impl Core {
     pub fn new(window: usize, home: Weak<dyn Home>) -> Self {
         let due = Arc::<Due<Lane>>::default();
         let state = State::new(window, due.clone());
-        Self { words: state.receives.words().clone(), state: Mutex::new(state), due, home }
+        Self { places: state.receives.places().clone(), state: Mutex::new(state), due, home }
     }
 
     #[inline]
@@ -105,14 +115,21 @@ impl Core {
         }
     }
 
-    /// Posts a receive of messages of at most `room` bytes of a pattern.
-    pub fn receive(&self, pattern: Pattern, room: usize) -> PostedReceive {
+    /// Posts a receive of messages of at most `room` bytes of a pattern, into memory of the program
+    /// if it has given some.
+    #[inline]
+    pub fn receive(
+        &self,
+        pattern: Pattern,
+        room: usize,
+        target: Option<Arc<Target>>,
+    ) -> PostedReceive {
         let mut effects = Effects::default();
         let mut state = self.lock();
         if let Some(why) = state.refuses(pattern) {
-            return PostedReceive::Here(Err(why));
+            return PostedReceive::Here(Err(why).into());
         }
-        let id = state.receives.enter(room);
+        let id = state.receives.enter(room, target);
         let State { incoming, peers, .. } = &mut *state;
         let posting = incoming.post(pattern, id, &mut |what| react(peers, &mut effects, what));
         let posted = match posting {
@@ -124,7 +141,7 @@ impl Core {
                 state.receives.leave(id);
                 let number = std::mem::take(&mut met.message.number);
                 state.is_done(met.envelope.source, number, true, &mut effects);
-                PostedReceive::Here(Ok(met))
+                PostedReceive::Here(Ok(met).into())
             }
             Posting::Met(_, met) => {
                 state.meets(id, met, &mut effects);
@@ -136,11 +153,29 @@ impl Core {
         posted
     }
 
-    /// Takes the outcome of a receive, if it has come.
+    /// Returns whether the outcome of a receive has come. Sends what handlers have put on lanes.
     #[inline]
-    pub fn take(&self, id: ReceiveId) -> Option<Result<Met, ReceiveError>> {
+    pub fn has_come(&self, id: ReceiveId) -> bool {
         self.send_due();
-        if self.words.is_here(id) { self.lock().receives.take(id) } else { None }
+        self.places.has(id)
+    }
+
+    /// Takes the outcome of a receive, if it has come. Of the body of a short message, `makes` makes
+    /// what the receive is for.
+    #[inline(always)]
+    pub fn take<B>(&self, id: ReceiveId, makes: impl FnOnce(&Held<'_>) -> B) -> Option<Outcome<B>> {
+        self.send_due();
+        match self.places.look(id, makes) {
+            Looked::Nothing => None,
+            Looked::Short(envelope, body) => {
+                self.places.is_taken(id);
+                Some(Outcome::Short(envelope, body))
+            }
+            Looked::Elsewhere => {
+                let (outcome, room) = self.lock().receives.take(id)?;
+                Some(Outcome::Other(Box::new((outcome, room))))
+            }
+        }
     }
 
     /// Has a task woken when the outcome of a receive comes, or at once if it has come.
@@ -166,26 +201,31 @@ impl Core {
     }
 
     /// Takes back a receive that is dropped, and whose outcome the program has not taken. Its
-    /// message is left for another.
+    /// message is left for another. Memory that the receive was to fill is not written any more.
     pub fn dropped(&self, id: ReceiveId) {
         let mut effects = Effects::default();
         let mut state = self.lock();
         let cancelled = state.cancels(id, &mut effects);
         let left = state.receives.leave(id);
-        let mut waker = None;
-        if let Some(Left { outcome, pull, waker: waits }) = left {
-            waker = waits;
-            let met = match outcome {
-                Some(outcome) => outcome.ok(),
-                None => pull.and_then(|pull| pull.take_back()),
-            };
-            if !cancelled {
-                met.into_iter().for_each(|met| state.put_back(met, &mut effects));
-            }
-        }
+        let Left { outcome, pull, waker, target } = left.unwrap_or_default();
+        target.iter().for_each(|target| target.give_up());
+        let met = match outcome {
+            Some(outcome) => outcome.ok(),
+            None => pull.and_then(|pull| pull.take_back()),
+        };
+        let (in_place, elsewhere) = match met.filter(|_| !cancelled) {
+            Some(met) if is_in_place(&met) => (Some(met), None),
+            met => (None, met),
+        };
+        elsewhere.into_iter().for_each(|met| state.put_back(met, &mut effects));
         drop(state);
         drop(waker);
         self.finish(effects);
+        if let Some(target) = target {
+            target.revoke();
+            // Long bodies are not copied under the lock.
+            in_place.into_iter().for_each(|met| self.put_back(out_of_place(met, &target)));
+        }
     }
 
     /// Takes back a message that a receive has met and that no program has seen. Another receive
@@ -198,9 +238,9 @@ impl Core {
 
     /// Tells the sender of a message that was too long for its receive, and that the program has
     /// taken as an error, that the message is done.
-    pub fn truncated(&self, met: &Met) {
+    pub fn truncated(&self, source: Source, number: u64) {
         let mut effects = Effects::default();
-        self.lock().is_done(met.envelope.source, met.message.number, true, &mut effects);
+        self.lock().is_done(source, number, true, &mut effects);
         effects.finish();
     }
 
@@ -218,4 +258,16 @@ impl Core {
         effects.finish();
         found
     }
+}
+
+/// Returns whether the body of a message is in the memory that its receive was to fill.
+fn is_in_place(met: &Met) -> bool {
+    matches!(met.message.content, Content::InPlace)
+}
+
+/// Returns a message that a dropped receive has got, for another receive: with a copy of the body
+/// that is in the memory of the first.
+fn out_of_place(mut met: Met, target: &Target) -> Met {
+    met.message.content = Content::Here(target.to_bytes(met.message.len));
+    met
 }

@@ -7,7 +7,7 @@ use doorbell_verbs::floor::{Awaits, Prober};
 
 use super::effects::Effects;
 use super::frame::{Outbound, Waits};
-use super::receive_id::ReceiveId;
+use super::places::ReceiveId;
 use super::shared::Shared;
 use super::state::{Gone, Known, State, react};
 use crate::matching::Source;
@@ -92,20 +92,25 @@ impl Shared {
         }
     }
 
-    /// Ends receives for a reason.
+    /// Ends receives for a reason. Memory that they were to fill is not written any more.
     pub(super) fn fails(
         &self,
         receives: impl IntoIterator<Item = ReceiveId>,
         why: impl Fn() -> ReceiveError,
     ) {
         let mut effects = Effects::default();
-        let mut state = self.lock();
+        let (mut state, mut targets) = (self.lock(), Vec::new());
         for receive in receives {
+            targets.extend(state.receives.target(receive));
             if let Ok(waker) = state.receives.put(receive, Err(why())) {
                 effects.wake(waker);
             }
         }
         drop(state);
+        for target in targets {
+            target.give_up();
+            target.revoke();
+        }
         effects.finish();
     }
 

@@ -120,18 +120,18 @@ impl Frame {
         }
     }
 
-    /// Returns the packet of a frame with at most `most` bytes of its payload. Of a message, it
-    /// returns the rest, too, which may be empty.
-    pub fn into_packet(self, most: usize) -> (Packet, Option<Rest>) {
+    /// Returns the packet of a frame, with as much of its payload as `part_of` says for the payload's
+    /// length. Of a message, it returns the rest, too, which may be empty.
+    pub fn into_packet(self, part_of: impl Fn(usize) -> usize) -> (Packet, Option<Rest>) {
         let packet = match self {
             Self::Eager { bits, last, outbound } => {
-                return outbound.into_packet(Kind::Eager, bits, last, most);
+                return outbound.into_packet(Kind::Eager, bits, last, part_of);
             }
             Self::Taken { order, last, outbound } => {
-                return outbound.into_packet(Kind::Taken, order, last, most);
+                return outbound.into_packet(Kind::Taken, order, last, part_of);
             }
             Self::More(mut rest) => {
-                let payload = rest.split(most);
+                let payload = rest.split(part_of);
                 return (Packet { kind: Kind::More, words: [0; 3], payload }, Some(rest));
             }
             Self::Again { order, last } => Packet::of(Kind::Again, [order, last.into(), 0]),
@@ -183,11 +183,17 @@ impl Outbound {
         !self.long && self.number == 0
     }
 
-    fn into_packet(self, kind: Kind, word: u64, last: bool, most: usize) -> (Packet, Option<Rest>) {
+    fn into_packet(
+        self,
+        kind: Kind,
+        word: u64,
+        last: bool,
+        part_of: impl Fn(usize) -> usize,
+    ) -> (Packet, Option<Rest>) {
         let Self { len, long, number, .. } = self;
         let words = [word, Heading { len, last, long }.word(), number];
         let mut rest = Rest::from(self);
-        let payload = rest.split(most);
+        let payload = rest.split(part_of);
         (Packet { kind, words, payload }, Some(rest))
     }
 }
@@ -205,7 +211,7 @@ impl Rest {
     }
 
     /// Splits off as much as one packet carries.
-    fn split(&mut self, most: usize) -> Bytes {
-        self.payload.split_to(most.min(self.payload.len()))
+    fn split(&mut self, part_of: impl Fn(usize) -> usize) -> Bytes {
+        self.payload.split_to(part_of(self.payload.len()))
     }
 }

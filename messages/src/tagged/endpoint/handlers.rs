@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorbell_am::{Handlers, Request};
 
+use super::collecting::Collecting;
 use super::shared::Shared;
 use crate::matching::Source;
 use crate::tagged::wire::{ACKNOWLEDGED, GREET, Greeting, Kind, Packet, SHORT, STRIPED};
 
 /// Makes the handlers of an endpoint for one of its devices.
 pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
-    let [greeted, short, striped, acknowledged] = [0; 4].map(|_| shared.clone());
+    let [greeted, striped, acknowledged] = [0; 3].map(|_| shared.clone());
     let handlers = Handlers::new()
         // By a task, since the NIC is asked which process the peer is.
         .on_async(GREET, move |request, greeting: Bytes| {
@@ -35,9 +36,7 @@ pub fn handlers(shared: &Arc<Shared>, device: usize) -> Handlers {
             let packet = Packet { kind, words: [one, two, three], payload };
             by_peer(&striped, &request, |peer| striped.takes_in_order(peer, sequence, packet));
         })
-        .request_words(SHORT, move |request, words| {
-            by_peer(&short, &request, |peer| short.takes_short(peer, words));
-        })
+        .request_collected(SHORT, Collecting::new(shared))
         .request(ACKNOWLEDGED, move |request, next: u64| {
             by_peer(&acknowledged, &request, |peer| acknowledged.acknowledged(peer, next));
         });

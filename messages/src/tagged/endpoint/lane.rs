@@ -256,10 +256,10 @@ impl Lane {
     /// `false` if there is no credit.
     fn try_send(&self, queue: &mut Queue) -> bool {
         if let Some(rails) = &mut queue.rails {
-            let most = rails.longest_payload();
+            let part_of = rails.part_of();
             let sent = rails.try_send(|| {
                 let frame = queue.frames.pop()?;
-                Some(frame.into_packet(most))
+                Some(frame.into_packet(part_of))
             });
             return sent.is_some_and(|sent| {
                 self.left(queue, sent.rest, true);
@@ -281,7 +281,7 @@ impl Lane {
         }
         let Ok(Some(credit)) = self.first.try_credit() else { return false };
         if let Some(frame) = queue.frames.pop() {
-            let (packet, rest) = frame.into_packet(self.first.longest_payload());
+            let (packet, rest) = frame.into_packet(|len| self.first.part_of(len, 3));
             let is_sent = send(credit, &packet);
             self.left(queue, rest, is_sent);
         }

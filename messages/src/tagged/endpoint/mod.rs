@@ -4,7 +4,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `receive_id` | the numbers of receives, and which have their outcomes |
+//! | `places` | the numbers of receives, and which have their outcomes |
 //! | `arrived`, `partial` | messages that have come, whole or in part |
 //! | `receives` | the outcomes of receives, until programs take them |
 //! | `frame` | what goes to a peer, as packets |
@@ -17,9 +17,9 @@
 //! | `state` | the receives, the peers, and what goes to each |
 //! | `core` | what programs do that needs no device: they receive, cancel, probe |
 //! | `shared` | what handles and handlers share: the core, the devices, and what is sent |
-//! | `pulling`, `receiving`, `greeting`, `ending` | what peers do |
+//! | `pulling`, `receiving`, `collecting`, `greeting`, `ending` | what peers do |
 //! | `handlers` | the handlers of Active Messages by which peers do that |
-//! | `waiting`, `send`, `peer`, `receive` | requests and peers, as programs hold them |
+//! | `waiting`, `send`, `peer`, `message`, `room`, `receive` | what programs hold |
 //! | `closing` | endpoints that end in order |
 //! | `builder`, and this file | endpoints, as programs see them |
 
@@ -27,6 +27,7 @@ mod arrived;
 mod builder;
 mod closing;
 mod closing_state;
+mod collecting;
 mod core;
 mod departures;
 mod due;
@@ -36,14 +37,16 @@ mod frame;
 mod greeting;
 mod handlers;
 mod lane;
+mod message;
 mod partial;
 mod peer;
+mod places;
 mod pulling;
 mod rails;
 mod receive;
-mod receive_id;
 mod receives;
 mod receiving;
+mod room;
 mod send;
 mod shared;
 mod state;
@@ -53,14 +56,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::BytesMut;
 use doorbell_am::{self as am, Name, NameError};
 use doorbell_verbs::Nic;
 use tokio::task::AbortHandle;
 
 pub use builder::EndpointBuilder;
+pub use message::{Message, Probed, Received};
 pub use peer::Peer;
-pub use receive::{Match, Message, Probed, Receiving};
+pub use receive::{Match, Receiving};
+pub use room::{Anywhere, Room};
 pub use send::Sending;
 pub use waiting::{Request, wait_any};
 
@@ -165,31 +169,55 @@ impl Endpoint {
     /// fails with both lengths, and the message is lost when the program takes that error, as MPI
     /// has it.
     pub fn receive_at_most(&self, room: usize, of: Match) -> Receiving {
-        let room = room.min(self.0.shared.limits.longest);
-        Receiving::post(&self.0.shared.core, of, room)
+        let most = room.min(self.0.shared.limits.longest);
+        Receiving::post(&self.0.shared.core, of, most, Anywhere)
     }
 
-    /// Posts a receive that scatters the body of its message into pieces. Each is filled to its
-    /// capacity, behind what it contains, before the next is. A message that is longer than all of
-    /// them is lost, as with [`receive_at_most`](Self::receive_at_most).
+    /// Posts a receive into [memory of the program](Room), which the outcome gives back. A message
+    /// that is longer than the memory is lost, as with [`receive_at_most`](Self::receive_at_most).
     ///
     /// ```
     /// use bytes::BytesMut;
-    /// use doorbell_messages::{Endpoint, Match};
+    /// use doorbell_messages::{Endpoint, Match, RegionPart};
+    /// use doorbell_verbs::Region;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> anyhow::Result<()> {
     /// let far = Endpoint::open("shm").await?;
     /// let near = Endpoint::open("shm").await?;
-    /// near.connect(far.name()).await?.send(7, "headpayload").await?;
+    /// let peer = near.connect(far.name()).await?;
+    ///
+    /// // A slice is filled from its beginning.
+    /// peer.send(7, "seven").await?;
+    /// let mut buffer = [0; 1500];
+    /// let len = far.receive_into(&mut buffer[..], Match::exactly(7)).await?.len;
+    /// assert_eq!(&buffer[..len], b"seven");
+    ///
+    /// // A body is scattered into pieces.
+    /// peer.send(8, "headpayload").await?;
     /// let pieces = [4, 100].map(BytesMut::with_capacity);
-    /// let message = far.receive_into(pieces, Match::exactly(7)).await?;
-    /// assert_eq!(message.pieces, ["head", "payload"]);
+    /// let received = far.receive_into(pieces, Match::exactly(8)).await?;
+    /// assert_eq!(received.into, ["head", "payload"]);
+    ///
+    /// // A long body comes straight into a region, which may be registered for peers, too.
+    /// let memory = Region::new(2 << 20);
+    /// let lower_half = RegionPart::new(&memory, ..1 << 20)?;
+    /// let (sent, received) = tokio::join!(
+    ///     peer.send(9, vec![9; 1 << 20]),
+    ///     far.receive_into(lower_half, Match::exactly(9)),
+    /// );
+    /// sent?;
+    /// assert_eq!(received?.len, 1 << 20);
+    /// assert_eq!(memory.load(0)?, u64::from_ne_bytes([9; 8]));
     /// # Ok(())
     /// # }
     /// ```
-    pub fn receive_into(&self, pieces: impl Into<Vec<BytesMut>>, of: Match) -> Receiving {
-        Receiving::post_into(&self.0.shared.core, of, pieces.into())
+    ///
+    /// While the receive is posted, a region may be written at any time; once the receive is dropped,
+    /// it is not written any more. A body that was coming comes anew then, for another receive.
+    pub fn receive_into<R: Room>(&self, room: R, of: Match) -> Receiving<R> {
+        let most = room.room();
+        Receiving::post(&self.0.shared.core, of, most, room)
     }
 
     /// Looks for a message that a receive would take now, and leaves it. A message that its sender

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
 use super::arrived::{Pull, PullJob};
@@ -12,7 +11,7 @@ use super::frame::Frame;
 use super::shared::Shared;
 use crate::matching::Source;
 use crate::tagged::error::ReceiveError;
-use crate::tagged::pull::{Connections, NearProcess, PullError};
+use crate::tagged::pull::{Connections, NearProcess, PullError, Pulled, Target};
 use crate::tagged::wire::Description;
 use doorbell_verbs::floor::locked;
 
@@ -21,17 +20,24 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_m
 
 impl Shared {
     /// Pulls the long body of a message, gives the message to its receive, and tells the sender.
-    pub fn pull(self: &Arc<Self>, PullJob { pull, source, number, len, description }: PullJob) {
+    pub fn pull(self: &Arc<Self>, job: PullJob) {
+        let PullJob { pull, source, number, len, description, mut target } = job;
         let unfinished = Unfinished { shared: self.clone(), pull };
         let shared = self.clone();
         if let Some((pulls, None)) = self.ways(source) {
             self.connect_for_pulls(&pulls);
         }
         self.spawn(async move {
-            let pulled = shared.pull_from(source, description, len).await;
-            let pulled = pulled.map_err(|why| why.to_string());
+            let (pulled, mut state) = loop {
+                let into = target.take();
+                let pulled = shared.pull_from(source, &description, len, into.as_ref()).await;
+                let state = shared.lock();
+                // A body in the memory of a receive that was dropped is nobody's: it is pulled again.
+                if into.is_none_or(|target| !target.is_given_up()) {
+                    break (pulled.map_err(|why| why.to_string()), state);
+                }
+            };
             let mut effects = Effects::default();
-            let mut state = shared.lock();
             state.pulled(source, number, pulled.is_ok(), &mut effects);
             if let Some((receive, met)) = unfinished.pull.ends(pulled) {
                 state.meets(receive, met, &mut effects);
@@ -47,20 +53,21 @@ impl Shared {
     async fn pull_from(
         self: &Arc<Self>,
         source: Source,
-        description: Description,
+        description: &Description,
         len: usize,
-    ) -> Result<Bytes, PullError> {
+        target: Option<&Arc<Target>>,
+    ) -> Result<Pulled, PullError> {
         if let Some((_, Some(process))) = self.ways(source) {
-            let copied = self.puller.copy(&process, &description, len).await;
+            let copied = self.puller.copy(&process, description, len, target).await;
             // Another process may have the number of one that has ended, and was read instead.
             if !process.is_there() {
                 return Err(PullError::PeerGone);
             }
-            if copied.is_ok() {
+            if copied.as_ref().err().is_none_or(PullError::is_final) {
                 return copied;
             }
         }
-        let mut transfer = self.puller.begin(description, len);
+        let mut transfer = self.puller.begin(description.clone(), len, target);
         let (mut since, mut pause) = (Instant::now(), PAUSES.0);
         while let Some((pulls, _)) = self.ways(source) {
             self.ask_for_connections(source, &pulls);

@@ -73,8 +73,10 @@ impl Rails {
     }
 
     /// Returns the longest payload that all connections carry.
-    pub fn longest_payload(&self) -> usize {
-        self.links.iter().flatten().map(am::Peer::longest_payload).min().unwrap_or(0)
+    /// Returns a function of the length of a body, which says how many bytes of it a packet carries.
+    pub fn part_of(&self) -> impl Fn(usize) -> usize + use<> {
+        let longest = self.links.iter().flatten().map(am::Peer::longest_payload).min().unwrap_or(0);
+        move |len| am::part_of(len, 5, longest)
     }
 
     /// Returns the connections that have not ended.

@@ -5,13 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::{Bytes, BytesMut};
-
 use super::arrived::{Arrived, Content, Met};
-use super::core::{Core, PostedReceive};
+use super::core::{Core, Outcome, PostedReceive};
 use super::peer::Peer;
-use super::receive_id::ReceiveId;
-
+use super::places::ReceiveId;
+use super::room::{Anywhere, Room};
 use super::waiting::sealed::Sealed;
 use super::waiting::{Request, Waits};
 use crate::matching::{Envelope, Pattern, Source};
@@ -65,135 +63,75 @@ impl Match {
     }
 }
 
-/// A message that was received.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Message {
-    /// The match bits that the sender has chosen.
-    pub bits: u64,
-    /// The bytes that were sent. Of a receive into [pieces](super::Endpoint::receive_into), the
-    /// bytes that no piece had room for, which are none.
-    pub body: Bytes,
-    /// The pieces of a receive into [pieces](super::Endpoint::receive_into), filled in their order.
-    pub pieces: Vec<BytesMut>,
-    /// The sender, to which an answer can be sent.
-    pub from: Peer,
-}
-
-/// A message that waits for a receive, as [`Endpoint::probe`](super::Endpoint::probe) sees it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Probed {
-    /// The match bits that the sender has chosen.
-    pub bits: u64,
-    /// The length of the body.
-    pub len: usize,
-    /// The peer that has sent the message.
-    pub from: Peer,
-}
-
-/// A receive that was posted: a future of its message. Dropping it cancels the receive. A message
-/// that has come to the receive already, or is on its way to it, is not lost by that: another
-/// receive takes it, in its turn. That is so, too, if the message is too long for the receive, or
-/// if its body can't be pulled: as long as no program has taken the error, the message waits.
+/// A receive that was posted: a future of its message, or of what came into the program's
+/// [memory](Room). Dropping it cancels the receive. A message that has come to the receive already,
+/// or is on its way to it, is not lost by that: another receive takes it, in its turn. That is so,
+/// too, if the message is too long for the receive, or if its body can't be pulled: as long as no
+/// program has taken the error, the message waits.
 ///
 /// The outcome comes once. Awaiting the future again after that, or after [`test`](Self::test) has
 /// returned the outcome, panics.
 #[must_use = "a receive that is dropped is cancelled"]
-pub struct Receiving {
+pub struct Receiving<R: Room = Anywhere> {
     stage: Stage,
     /// The core of the endpoint, until the program has its message, whose sender takes it over.
     core: Option<Arc<Core>>,
     waits: Waits,
-    /// The room of the receive, in bytes.
-    room: usize,
-    /// The pieces into which the body is scattered, until the program takes the message.
-    pieces: Vec<BytesMut>,
+    /// Where the body goes, until the program has its message.
+    room: Option<R>,
 }
 
 /// How far a receive has come.
 enum Stage {
-    /// The outcome was there when the receive was posted.
-    Here(Box<Result<Met, ReceiveError>>),
+    /// The outcome was there when the receive was posted, which takes so long a body.
+    Here(Box<Result<Met, ReceiveError>>, usize),
     /// The outcome is to come.
     Waits(ReceiveId),
     /// The program has taken the outcome.
     Taken,
 }
 
-impl Receiving {
-    /// Posts a receive of a message of at most `room` bytes that `of` matches.
-    pub(super) fn post(core: &Arc<Core>, of: Match, room: usize) -> Self {
-        Self::post_with(core, of, room, Vec::new())
-    }
-
-    /// Posts a receive of a message that `of` matches, whose body is scattered into pieces.
-    pub(super) fn post_into(core: &Arc<Core>, of: Match, pieces: Vec<BytesMut>) -> Self {
-        let room = pieces.iter().map(|piece| piece.capacity() - piece.len()).sum();
-        Self::post_with(core, of, room, pieces)
-    }
-
-    fn post_with(core: &Arc<Core>, of: Match, room: usize, pieces: Vec<BytesMut>) -> Self {
-        let stage = match core.receive(of.pattern(), room) {
-            PostedReceive::Here(outcome) => Stage::Here(Box::new(outcome)),
+impl<R: Room> Receiving<R> {
+    /// Posts a receive of a message of at most `most` bytes that `of` matches.
+    #[inline]
+    pub(super) fn post(core: &Arc<Core>, of: Match, most: usize, room: R) -> Self {
+        let stage = match core.receive(of.pattern(), most, room.target()) {
+            PostedReceive::Here(outcome) => Stage::Here(outcome, most),
             PostedReceive::Waits(id) => Stage::Waits(id),
         };
-        Self { stage, core: Some(core.clone()), waits: Waits::default(), room, pieces }
-    }
-
-    /// Makes the message that the program gets.
-    fn message(&mut self, met: Met, core: Arc<Core>) -> Result<Message, ReceiveError> {
-        let (room, Envelope { source, bits }) = (self.room, met.envelope);
-        if met.message.len > room {
-            core.truncated(&met);
-            return Err(ReceiveError::Truncated { bits, len: met.message.len, room });
-        }
-        let Arrived { len, content, .. } = met.message;
-        let why = match content {
-            Content::Here(body) => {
-                let (pieces, body) = self.scatter(body);
-                return Ok(Message { bits, body, pieces, from: Peer::new(core, source) });
-            }
-            Content::Lost(why) => why.into_string(),
-            Content::There(_) | Content::Coming(_) => "its body has not come".to_owned(),
-        };
-        let peer = core.lock().peer_text(source);
-        Err(ReceiveError::NotPulled { bits, len, peer, why })
-    }
-
-    /// Scatters a body into the pieces of the receive. Returns the pieces, and what none of them
-    /// had room for.
-    fn scatter(&mut self, mut body: Bytes) -> (Vec<BytesMut>, Bytes) {
-        let mut pieces = std::mem::take(&mut self.pieces);
-        for piece in &mut pieces {
-            let part = body.split_to(body.len().min(piece.capacity() - piece.len()));
-            piece.extend_from_slice(&part);
-        }
-        (pieces, body)
+        Self { stage, core: Some(core.clone()), waits: Waits::default(), room: Some(room) }
     }
 
     /// Returns the outcome if it is there, once.
-    pub fn test(&mut self) -> Option<Result<Message, ReceiveError>> {
-        let outcome = match &mut self.stage {
-            Stage::Waits(id) => self.core.as_ref()?.take(*id)?,
-            Stage::Here(_) | Stage::Taken => self.take_here()?,
-        };
-        Some(self.ends(outcome))
+    pub fn test(&mut self) -> Option<Result<R::Message, ReceiveError>> {
+        self.test_inline()
     }
 
-    /// Ends the receive with its outcome.
-    fn ends(&mut self, outcome: Result<Met, ReceiveError>) -> Result<Message, ReceiveError> {
+    /// The body of [`test`](Self::test), so that a message is made where its receiver wants it.
+    #[inline(always)]
+    fn test_inline(&mut self) -> Option<Result<R::Message, ReceiveError>> {
+        let Stage::Waits(id) = self.stage else { return self.test_here() };
+        let Self { core, room, .. } = self;
+        let into = room.as_mut()?;
+        let outcome = core.as_ref()?.take(id, |held| into.take_short(held))?;
         self.stage = Stage::Taken;
-        let core = self.core.take().ok_or(ReceiveError::Closed)?;
-        self.message(outcome?, core)
+        let (core, room) = (core.take()?, room.take()?);
+        Some(match outcome {
+            Outcome::Short(Envelope { source, bits }, body) => {
+                Ok(room.message(bits, body, Peer::new(core, source)))
+            }
+            Outcome::Other(outcome) => message(*outcome, room, core),
+        })
     }
 
-    /// Takes the outcome that was there when the receive was posted.
-    fn take_here(&mut self) -> Option<Result<Met, ReceiveError>> {
-        match std::mem::replace(&mut self.stage, Stage::Taken) {
-            Stage::Here(outcome) => Some(*outcome),
-            Stage::Waits(_) | Stage::Taken => None,
-        }
+    /// Returns the outcome that was there when the receive was posted, once.
+    #[cold]
+    fn test_here(&mut self) -> Option<Result<R::Message, ReceiveError>> {
+        let Stage::Here(outcome, most) = std::mem::replace(&mut self.stage, Stage::Taken) else {
+            return None;
+        };
+        let (core, room) = (self.core.take()?, self.room.take()?);
+        Some(message((*outcome, most), room, core))
     }
 
     /// Waits for the outcome without making progress, as a task in the background does. Others have
@@ -201,7 +139,7 @@ impl Receiving {
     pub(crate) fn poll_in_background(
         &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Result<Message, ReceiveError>> {
+    ) -> Poll<Result<R::Message, ReceiveError>> {
         if let (Stage::Waits(id), Some(core)) = (&self.stage, &self.core) {
             core.wake_later(*id, context.waker());
         }
@@ -218,44 +156,72 @@ impl Receiving {
     }
 }
 
-impl Sealed for Receiving {}
+/// Makes what the program gets of an outcome, of how long a body the receive takes, and of where the
+/// body goes.
+fn message<R: Room>(
+    (met, most): (Result<Met, ReceiveError>, usize),
+    mut room: R,
+    core: Arc<Core>,
+) -> Result<R::Message, ReceiveError> {
+    let Met { envelope: Envelope { source, bits }, message, .. } = met?;
+    let Arrived { len, content, number } = message;
+    if len > most {
+        core.truncated(source, number);
+        return Err(ReceiveError::Truncated { bits, len, room: most });
+    }
+    let body = match content {
+        Content::Here(body) => Ok(room.take(body)),
+        Content::InPlace => Ok(room.is_in_place(len)),
+        Content::Lost(why) => Err(why.into_string()),
+        Content::There(_) | Content::Coming(_) => Err("its body has not come".to_owned()),
+    };
+    match body {
+        Ok(body) => Ok(room.message(bits, body, Peer::new(core, source))),
+        Err(why) => {
+            let peer = core.lock().peer_text(source);
+            Err(ReceiveError::NotPulled { bits, len, peer, why })
+        }
+    }
+}
 
-impl Request for Receiving {
+impl<R: Room> Sealed for Receiving<R> {}
+
+impl<R: Room> Request for Receiving<R> {
     fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Taken)
     }
 }
 
-impl Future for Receiving {
-    type Output = Result<Message, ReceiveError>;
+impl<R: Room> Future for Receiving<R> {
+    type Output = Result<R::Message, ReceiveError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         assert!(!self.is_over(), "the outcome was taken before, by `test` or by awaiting it");
-        if let Some(outcome) = self.test() {
+        if let Some(outcome) = self.test_inline() {
             return Poll::Ready(outcome);
         }
         let Self { stage: Stage::Waits(id), core: Some(core), waits, .. } = &mut *self else {
             return Poll::Pending;
         };
         let arm = |waker: &Waker| core.wake_later(*id, waker);
-        let outcome = ready!(waits.poll_until(core, context, || core.take(*id), arm));
-        Poll::Ready(self.ends(outcome))
+        ready!(waits.poll_until(core, context, || core.has_come(*id).then_some(()), arm));
+        self.test().map_or(Poll::Pending, Poll::Ready)
     }
 }
 
-impl Drop for Receiving {
+impl<R: Room> Drop for Receiving<R> {
     fn drop(&mut self) {
         let Some(core) = &self.core else { return };
         match std::mem::replace(&mut self.stage, Stage::Taken) {
             Stage::Taken => {}
-            Stage::Here(outcome) => outcome.into_iter().for_each(|met| core.put_back(met)),
+            Stage::Here(outcome, _) => outcome.into_iter().for_each(|met| core.put_back(met)),
             Stage::Waits(id) => core.dropped(id),
         }
     }
 }
 
-impl fmt::Debug for Receiving {
+impl<R: Room> fmt::Debug for Receiving<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiving").field("room", &self.room).finish_non_exhaustive()
+        f.debug_struct("Receiving").field("is_over", &self.is_over()).finish_non_exhaustive()
     }
 }

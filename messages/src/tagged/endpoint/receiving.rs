@@ -15,24 +15,11 @@ use crate::matching::{Envelope, Pattern, Source, Sources};
 use crate::tagged::error::{SendError, Unsent};
 use crate::tagged::limits::Limits;
 use crate::tagged::pacing::Offer;
-use crate::tagged::wire::{Description, Heading, Kind, OVERHEAD, Packet, short_of_words};
+use crate::tagged::wire::{Description, Heading, Kind, OVERHEAD, Packet};
 
 impl Shared {
-    /// Takes in a short message of a peer. Returns whether a task was woken, as all of these do; or
-    /// `None` if the peer is not known.
-    #[inline]
-    pub fn takes_short(self: &Arc<Self>, source: Source, words: &[u64]) -> Option<bool> {
-        let Some((bits, body)) = short_of_words(words) else { return Some(self.malformed()) };
-        let state = self.lock();
-        if !state.peers.contains(source) {
-            return None;
-        }
-        let arrived = Arrived { len: body.len(), content: Content::Here(body), number: 0 };
-        let envelope = Envelope { source, bits };
-        Some(self.arrived(state, envelope, false, arrived, |arrived| arrived))
-    }
-
-    /// Takes in a packet of a peer, if the peer is known.
+    /// Takes in a packet of a peer. Returns whether a task was woken, as all of these do; or `None`
+    /// if the peer is not known.
     pub fn takes(self: &Arc<Self>, source: Source, packet: Packet) -> Option<bool> {
         let state = self.lock();
         let is_known = state.peers.contains(source);

@@ -11,7 +11,7 @@ use super::effects::Effects;
 use super::frame::{Frame, Outbound, SendSlot};
 use super::lane::{Lane, ShortSend};
 use super::partial::Partial;
-use super::receive_id::ReceiveId;
+use super::places::ReceiveId;
 use super::receives::Receives;
 use crate::matching::map::Map;
 use crate::matching::{Envelope, Pattern, Source, Sources};
@@ -358,7 +358,7 @@ impl State {
             }
             _ => {}
         }
-        let is_here = matches!(met.message.content, Content::Here(_));
+        let is_here = matches!(met.message.content, Content::Here(_) | Content::InPlace);
         let number = met.message.number;
         met.message.number = if is_here { 0 } else { number };
         match self.receives.put(receive, Ok(met)) {
@@ -388,7 +388,8 @@ impl State {
         self.receives.is_pulled(receive, &pull);
         let waits = pull.is_wanted(receive, met);
         debug_assert!(waits.is_ok(), "the pull has not begun");
-        effects.pull(PullJob { pull, source, number, len, description: *description });
+        let (description, target) = (*description, self.receives.target(receive));
+        effects.pull(PullJob { pull, source, number, len, description, target });
     }
 
     /// Takes in a message again that a receive has got and that no program has seen.

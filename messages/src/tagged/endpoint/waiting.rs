@@ -4,14 +4,31 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use doorbell_verbs::floor::PolledWait;
+use doorbell_am::Bundle;
+use doorbell_verbs::Nic;
+use doorbell_verbs::floor::{HasNic, PolledWait};
 
 use super::core::Core;
 use super::shared::Shared;
 
 /// The state of waiting for an outcome. Whoever waits has the NIC make progress meanwhile.
 #[derive(Default)]
-pub struct Waits(Option<(Arc<Shared>, PolledWait)>);
+pub struct Waits(Option<PolledWait<Keeper>>);
+
+/// The endpoint, which a wait keeps.
+struct Keeper(Arc<Shared>);
+
+impl HasNic for Keeper {
+    fn nic(&self) -> &Nic {
+        self.0.bundle().nic()
+    }
+}
+
+impl AsRef<Bundle> for Keeper {
+    fn as_ref(&self) -> &Bundle {
+        self.0.bundle()
+    }
+}
 
 impl Waits {
     /// Waits until `find` finds something, and has a task woken by `arm` when it may.
@@ -23,17 +40,13 @@ impl Waits {
         arm: impl FnMut(&Waker),
     ) -> Poll<T> {
         if self.0.is_none() {
-            let begins = |shared: Arc<Shared>| {
-                let wait = PolledWait::new(shared.bundle().nic());
-                (shared, wait)
-            };
-            self.0 = Shared::of(core).map(begins);
+            self.0 = Shared::of(core).map(|shared| PolledWait::new(Keeper(shared)));
         }
         // Everything has its outcome at an endpoint that was dropped.
-        let Some((shared, wait)) = &mut self.0 else {
+        let Some(wait) = &mut self.0 else {
             return find().map_or(Poll::Pending, Poll::Ready);
         };
-        let polled = shared.bundle().poll_until(wait, context, find, arm);
+        let polled = Bundle::poll_until(wait, context, find, arm);
         if polled.is_ready() {
             self.0 = None;
         }

@@ -61,7 +61,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use receiver::{Incoming, Posting, Reaction, Receive, Seen};
+pub use receiver::{Arrival, Incoming, Posting, Reaction, Receive, Seen};
 pub use sender::{Answer, Offer, Outgoing, Release, Submitted, Take};
 
 /// Names a search among those of a receiver.

@@ -18,11 +18,13 @@ pub enum PullError {
     /// The sender has no such memory, or has refused to have it read.
     #[error("reading the sender's memory: {0}")]
     Refused(String),
+    #[error("the receive was dropped into whose memory it was to come")]
+    NotWanted,
 }
 
 impl PullError {
     /// Returns whether the body can't be pulled by another attempt either.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Refused(_))
+        matches!(self, Self::Refused(_) | Self::NotWanted)
     }
 }

@@ -6,6 +6,7 @@
 //! | `service` | accepts the connections of peers over which either side pulls |
 //! | `connection` | is this side's way to the connection of one peer, made when it is first needed |
 //! | `near` | reads the memory of processes of this machine, where the kernel allows it |
+//! | `target` | is memory of the program that a body is pulled into |
 //! | `transfer` | pulls one body in blocks, several of which are under way at a time, or by a copy |
 //!
 //! The connection is separate from the one for messages, so that long bodies hold up no others. The
@@ -17,6 +18,7 @@ mod error;
 mod lending;
 mod near;
 mod service;
+mod target;
 mod transfer;
 
 pub use connection::PullConnection;
@@ -24,4 +26,5 @@ pub use error::PullError;
 pub use lending::{Lending, lend};
 pub use near::{NearProcess, NotItsMemory, Secret};
 pub use service::PullService;
-pub use transfer::{Connections, Puller};
+pub use target::{RegionPart, Target};
+pub use transfer::{Connections, Pulled, Puller};

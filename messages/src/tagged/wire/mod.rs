@@ -45,7 +45,7 @@ pub use greeting::{Greeting, MOST_RAILS, Pulls, Rail, Whereabouts};
 pub use heading::Heading;
 pub use packet::{Kind, Packet};
 pub use proof::{Answer, Proof};
-pub use short::{SHORT, short_of_words, short_words};
+pub use short::{SHORT, Short, bytes_of_words, short_words};
 
 /// The greeting of an endpoint, and the answer to it.
 pub const GREET: Call<Bytes, Bytes> = Call::new("doorbell messages: greet");

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use bytes::{Bytes, BytesMut};
 use doorbell_messages::{
-    Endpoint, Match, Message, Peer, ReceiveError, Receiving, SendError, Sending,
+    Endpoint, Match, Message, Peer, ReceiveError, Received, Receiving, RegionPart, SendError,
+    Sending,
 };
+use doorbell_verbs::Region;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -33,6 +35,12 @@ pub enum Step {
         bits: Option<u64>,
         pieces: Vec<usize>,
     },
+    /// Receives into parts of a region: so many bytes are left out, and so many are a part.
+    ReceiveInParts {
+        at: usize,
+        bits: Option<u64>,
+        parts: Vec<(usize, usize)>,
+    },
     /// Waits for two, each for so many turns.
     Join(usize, usize, u32),
     /// Waits for the first of two, for so many turns, and drops the other if there was one.
@@ -55,6 +63,8 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(at, bits, room)| Step::Receive { at, bits, room }),
         3 => (0..2_usize, of(), vec(1..150_000_usize, 1..4))
             .prop_map(|(at, bits, pieces)| Step::ReceiveInto { at, bits, pieces }),
+        3 => (0..2_usize, of(), vec((0..9_usize, 1..150_000_usize), 1..4))
+            .prop_map(|(at, bits, parts)| Step::ReceiveInParts { at, bits, parts }),
         2 => (at(), at(), turns()).prop_map(|(a, b, turns)| Step::Join(a, b, turns)),
         2 => (at(), at(), turns()).prop_map(|(a, b, turns)| Step::Select(a, b, turns)),
         1 => at().prop_map(Step::Cancel),
@@ -75,12 +85,55 @@ async fn turns(count: u32) {
 enum Request {
     Send(Sending, u64),
     Receive(Receiving),
+    Pieces(Receiving<Vec<BytesMut>>),
+    Parts(Receiving<Vec<RegionPart>>),
 }
 
 /// The end of a request.
 enum End {
     Sent(u64, Result<(), SendError>),
-    Received(Result<Message, ReceiveError>),
+    Received(Result<(u64, Kept), ReceiveError>),
+}
+
+/// A body that was received, wherever it is.
+enum Kept {
+    Whole(Bytes),
+    Pieces(Vec<BytesMut>),
+    Parts(Vec<RegionPart>, usize),
+}
+
+impl Kept {
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Whole(whole) => whole.to_vec(),
+            Self::Pieces(pieces) => pieces.concat(),
+            Self::Parts(parts, len) => {
+                let read = |part: &RegionPart| {
+                    let mut bytes = vec![0; part.len()];
+                    part.region().read_at(part.begin(), &mut bytes).expect("it is within");
+                    bytes
+                };
+                let mut bytes: Vec<_> = parts.iter().flat_map(read).collect();
+                bytes.truncate(*len);
+                bytes
+            }
+        }
+    }
+}
+
+fn whole(end: Result<Message, ReceiveError>) -> End {
+    End::Received(end.map(|Message { bits, body, .. }| (bits, Kept::Whole(body))))
+}
+
+fn pieces(end: Result<Received<Vec<BytesMut>>, ReceiveError>) -> End {
+    End::Received(end.map(|Received { bits, len, into, .. }| {
+        assert_eq!(into.iter().map(BytesMut::len).sum::<usize>(), len);
+        (bits, Kept::Pieces(into))
+    }))
+}
+
+fn parts(end: Result<Received<Vec<RegionPart>>, ReceiveError>) -> End {
+    End::Received(end.map(|Received { bits, len, into, .. }| (bits, Kept::Parts(into, len))))
 }
 
 impl Request {
@@ -91,7 +144,9 @@ impl Request {
             end = async {
                 match self {
                     Self::Send(sending, number) => End::Sent(*number, sending.await),
-                    Self::Receive(receiving) => End::Received(receiving.await),
+                    Self::Receive(receiving) => whole(receiving.await),
+                    Self::Pieces(receiving) => pieces(receiving.await),
+                    Self::Parts(receiving) => parts(receiving.await),
                 }
             } => Some(end),
             () = turns(count) => None,
@@ -101,7 +156,9 @@ impl Request {
     fn test(&mut self) -> Option<End> {
         match self {
             Self::Send(sending, number) => sending.test().map(|end| End::Sent(*number, end)),
-            Self::Receive(receiving) => receiving.test().map(End::Received),
+            Self::Receive(receiving) => receiving.test().map(whole),
+            Self::Pieces(receiving) => receiving.test().map(pieces),
+            Self::Parts(receiving) => receiving.test().map(parts),
         }
     }
 
@@ -109,15 +166,16 @@ impl Request {
         match self {
             Self::Send(sending, _) => sending.cancel(),
             Self::Receive(receiving) => receiving.cancel(),
+            Self::Pieces(receiving) => receiving.cancel(),
+            Self::Parts(receiving) => receiving.cancel(),
         }
     }
 }
 
-/// A message that the program holds: its pieces, and which one it should be.
+/// A message that the program holds, and which one it should be.
 struct Held {
     number: u64,
-    body: Bytes,
-    pieces: Vec<BytesMut>,
+    kept: Kept,
 }
 
 /// A record of the messages that a program has sent, received and cancelled, with those it holds.
@@ -157,15 +215,14 @@ impl Record {
             }
             End::Received(Err(ReceiveError::Cancelled)) => {}
             End::Received(Err(why)) => panic!("{why}"),
-            End::Received(Ok(message)) => self.holds(message),
+            End::Received(Ok((bits, kept))) => self.holds(bits, kept),
         }
     }
 
     /// Finds out which message has come, and holds it.
-    fn holds(&mut self, message: Message) {
-        let Message { bits, body: whole, pieces, .. } = message;
-        let len = whole.len() + pieces.iter().map(BytesMut::len).sum::<usize>();
-        let bytes: Vec<u8> = pieces.iter().flatten().chain(&whole).copied().collect();
+    fn holds(&mut self, bits: u64, kept: Kept) {
+        let bytes = kept.bytes();
+        let len = bytes.len();
         let is_it = |number: &u64| {
             self.held.iter().all(|held| held.number != *number)
                 && self.sent[number] == (bits, len)
@@ -173,15 +230,14 @@ impl Record {
         };
         let number = self.sent.keys().copied().filter(is_it).min();
         let number = number.unwrap_or_else(|| panic!("no such message of {len} bytes was sent"));
-        self.held.push(Held { number, body: whole, pieces });
+        self.held.push(Held { number, kept });
     }
 
     /// Checks that nothing has changed that the program holds.
     fn is_unchanged(&self) {
-        for Held { number, body: whole, pieces } in &self.held {
+        for Held { number, kept } in &self.held {
             let expected = body(*number, self.sent[number].1);
-            let bytes = pieces.iter().flatten().chain(whole);
-            assert!(bytes.eq(&expected), "message {number} has changed while it was held");
+            assert!(kept.bytes() == expected, "message {number} has changed while it was held");
         }
         for (number, bytes) in &self.lent {
             assert!(*bytes == body(*number, bytes.len()), "what was sent as {number} has changed");
@@ -227,7 +283,17 @@ async fn take(
         }
         Step::ReceiveInto { at, bits, pieces } => {
             let pieces: Vec<_> = pieces.into_iter().map(BytesMut::with_capacity).collect();
-            posted.push(Some(Request::Receive(endpoints[at].receive_into(pieces, of(bits)))));
+            posted.push(Some(Request::Pieces(endpoints[at].receive_into(pieces, of(bits)))));
+        }
+        Step::ReceiveInParts { at, bits, parts } => {
+            let region = Region::new(parts.iter().map(|(before, len)| before + len).sum());
+            let mut begin = 0;
+            let part = |(before, len): (usize, usize)| {
+                begin += before + len;
+                RegionPart::new(&region, begin - len..begin).expect("it is within")
+            };
+            let parts: Vec<_> = parts.into_iter().map(part).collect();
+            posted.push(Some(Request::Parts(endpoints[at].receive_into(parts, of(bits)))));
         }
         Step::Join(a, b, count) => {
             let (mut one, mut other) = (taken(posted, a), taken(posted, b));
@@ -247,7 +313,7 @@ async fn take(
             for (at, request, end) in [(a, one, first), (b, other, second)] {
                 match (is_over, &request, &end) {
                     // A send goes on without its future, and its end is not known then.
-                    (true, Some(Request::Receive(_)), None) => drop(request),
+                    (true, Some(request), None) if !matches!(request, Request::Send(..)) => {}
                     _ => settle(posted, record, at, request, end),
                 }
             }
@@ -266,8 +332,8 @@ async fn take(
             }
         }
         Step::Drop(at) => match taken(posted, at) {
-            Some(Request::Receive(receiving)) => drop(receiving),
-            request => settle(posted, record, at, request, None),
+            request @ Some(Request::Send(..)) => settle(posted, record, at, request, None),
+            request => drop(request),
         },
     }
 }
@@ -304,13 +370,18 @@ async fn finish(endpoints: [&Endpoint; 2], posted: Vec<Option<Request>>, record:
     for request in posted.into_iter().flatten() {
         match request {
             Request::Send(sending, number) => sends.push((sending, number)),
-            Request::Receive(receiving) => receives.push(receiving),
+            receive => receives.push(receive),
         }
     }
-    for mut receiving in receives {
+    for mut receive in receives {
         // A receive that can't be cancelled has met a message, and ends.
-        receiving.cancel();
-        record.ends(End::Received(receiving.await));
+        receive.cancel();
+        record.ends(match receive {
+            Request::Receive(receiving) => whole(receiving.await),
+            Request::Pieces(receiving) => pieces(receiving.await),
+            Request::Parts(receiving) => parts(receiving.await),
+            Request::Send(..) => unreachable!("sends stand apart"),
+        });
     }
     let mut quiet = 0;
     while quiet < 3 {

@@ -73,6 +73,13 @@ everywhere! {
     lengths::a_message_longer_than_messages_may_be_is_an_error_with_both_lengths
     lengths::a_message_longer_than_its_receive_is_an_error_with_both_lengths
     lengths::a_message_as_long_as_its_receive_has_room_is_received
+    placing::bodies_come_into_slices_pieces_and_regions
+    placing::bodies_that_were_there_before_come_into_memory_too
+    placing::a_message_longer_than_the_memory_is_an_error_and_writes_nothing
+    placing::messages_of_dropped_receives_into_memory_are_not_lost
+    placing::memory_of_a_dropped_receive_is_not_written_any_more
+    placing::a_body_comes_into_thousands_of_parts_of_a_region
+    placing::what_a_region_has_got_is_another_receives_if_nobody_takes_it
     cancelling::receives_that_are_cancelled_take_no_messages
     cancelling::a_receive_that_has_met_its_message_is_not_cancelled
     cancelling::messages_of_dropped_receives_wait_again_where_they_were

@@ -1,4 +1,4 @@
-//! What tagged messages promise: matching, order, lengths, cancelling, probing, synchronous sends,
+//! What tagged messages promise: matching, order, lengths, memory of the program, cancelling, probing, synchronous sends,
 //! many peers and many threads, over every device and on a simulated network with faults.
 
 mod cancelling;
@@ -8,6 +8,7 @@ mod lengths;
 mod matching;
 mod order;
 mod peers;
+mod placing;
 mod probing;
 mod synchronous;
 mod threads;

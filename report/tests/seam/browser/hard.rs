@@ -123,7 +123,8 @@ pub fn report() -> Report {
         .section(levels)
 }
 
-/// Curves and levels anywhere between the axes, by a number: levels near each other, at the ends of
+/// Curves and levels anywhere between the axes, by a number: a curve whose name is among the levels
+/// since it ends before the others; levels near each other, at the ends of
 /// the axis, or on a line; from 24 on, all levels in the lowest tenth, as on a busy machine.
 fn levels(number: u32) -> Lines {
     let share = |place: u32| f64::from((number * 7 + place * 13 + number * place * 5) % 31) / 30.0;
@@ -137,6 +138,7 @@ fn levels(number: u32) -> Lines {
     Lines::new(Axis::log2("Requests in a burst", ""), Axis::linear("Time for a request", "µs"))
         .series(Series::new("Δ = 0", curve(share(0), share(1))))
         .series(Series::new("Δ = 2 g", curve(share(2), share(3))))
+        .series(Series::new("ends early", curve(share(7), share(8)).take(7)))
         .level(format!("o_s {:.3}", level(4)), level(4))
         .level(format!("g {:.3}", level(5)), level(5))
         .level(format!("o_s + Δ + o_r {:.3}", level(6)), level(6))

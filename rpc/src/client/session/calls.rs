@@ -190,21 +190,19 @@ impl Calls {
     pub fn poll(&self, number: u64, context: &mut Context<'_>) -> Poll<(Outcome, Arc<Connection>)> {
         let mut calls = locked(&self.waiting);
         let call = calls.get_mut(number).expect("it is on the table until it has ended");
-        match &mut call.state {
+        let replaced = match &mut call.state {
             Awaited::Ended(outcome) => {
                 let outcome = outcome.take().expect("a call that has ended is taken off");
                 let ended = calls.remove(number).expect("it was there just now");
-                Poll::Ready((outcome, ended.connection))
+                return Poll::Ready((outcome, ended.connection));
             }
-            Awaited::Waits(Some(waker)) => {
-                waker.clone_from(context.waker());
-                Poll::Pending
-            }
-            Awaited::Waits(none) => {
-                *none = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
+            Awaited::Waits(Some(waker)) if waker.will_wake(context.waker()) => None,
+            Awaited::Waits(waker) => waker.replace(context.waker().clone()),
+        };
+        drop(calls);
+        // What is dropped with a waker may be another call, which is then taken off the table.
+        drop(replaced);
+        Poll::Pending
     }
 
     /// Takes a call off the table that nobody waits for any more. Returns its connection, unless

@@ -8,9 +8,7 @@ mod rounds;
 
 use anyhow::{Context, anyhow};
 use doorbell_splitc::Carrier;
-use doorbell_verbs::Nic;
 
-use crate::perf::figures::breakdown::Breakdown;
 use crate::perf::figures::{Figures, Quantity};
 use crate::perf::plan::test::Costs;
 use crate::perf::{Args, Plan};
@@ -29,33 +27,28 @@ pub fn run(layer: Costs, args: &Args, plan: &Plan) -> anyhow::Result<Figures> {
     let ends = Ends::prepare(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("a runtime")?.block_on(async {
-        let [plain, counted] = [ends.open(0, plan)?, ends.open(1, plan)?];
-        let device = Some(plain[0].capabilities().name);
+        let (first, second) = (ends.open(0, plan)?, ends.open(1, plan)?);
+        let device = Some(first[0].capabilities().name);
         let (rounds, found) = match layer {
-            Costs::Am => of_requests(plan, &plain, &counted).await?,
-            Costs::SplitC => of_gets(plan, &plain, &counted).await?,
+            Costs::Am => {
+                let plain = plain::Requests::new(&first).await?;
+                rounds::measure(plain, counted::Requests::new(&second).await?, plan).await?
+            }
+            Costs::SplitC => {
+                let by_messages = plan.carrier != Some(Carrier::OneSided);
+                let plain = plain::Gets::new(&first, by_messages).await?;
+                rounds::measure(plain, counted::Gets::new(&second, by_messages).await?, plan)
+                    .await?
+            }
+            Costs::Tags => {
+                let plain = plain::Tagged::new(&first).await?;
+                rounds::measure(plain, counted::Tagged::new(&second).await?, plan).await?
+            }
+            Costs::Rpc => {
+                let plain = plain::Calls::new(&first).await?;
+                rounds::measure(plain, counted::Calls::new(&second).await?, plan).await?
+            }
         };
         Ok(Figures { device, iters: rounds, found: Quantity::Costs(Box::new(found)) })
     })
-}
-
-async fn of_requests(
-    plan: &Plan,
-    plain: &[Nic; 2],
-    counted: &[Nic; 2],
-) -> anyhow::Result<(u64, Breakdown)> {
-    let plain = plain::Requests::new(plain).await?;
-    let counted = counted::Requests::new(counted).await?;
-    rounds::measure(plain, counted, plan).await
-}
-
-async fn of_gets(
-    plan: &Plan,
-    plain: &[Nic; 2],
-    counted: &[Nic; 2],
-) -> anyhow::Result<(u64, Breakdown)> {
-    let by_messages = plan.carrier != Some(Carrier::OneSided);
-    let plain = plain::Gets::new(plain, by_messages).await?;
-    let counted = counted::Gets::new(counted, by_messages).await?;
-    rounds::measure(plain, counted, plan).await
 }

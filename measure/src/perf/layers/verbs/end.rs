@@ -4,6 +4,9 @@ use std::process;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use doorbell_core::nic::Numbering;
+use doorbell_transports::wrap::{Faults, Faulty};
+use doorbell_transports::{AnyDevice, Spec};
 use doorbell_verbs::{
     Buf, Config, Connection, Domain, Kind, Listener, Mapped, Memory, Name, Nic, Progress,
     QueuePair, QueuePairConfig, Queues, QueuesConfig, Region, Registered, RemoteMemory, Rights,
@@ -54,7 +57,22 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
         // than a peer that is waited for may be silent.
         config.keep_alive.busy = LONGEST;
     }
-    Ok(Nic::builder().config(config).open_blocking(place.device)?)
+    config.selective_repeat = plan.loss > 0.0;
+    let builder = Nic::builder().config(config);
+    match plan.loss > 0.0 {
+        true => Ok(builder.on(lossy(plan, place.device)?)?),
+        false => Ok(builder.open_blocking(place.device)?),
+    }
+}
+
+/// Opens a device that drops some of the packets that come, another choice of them in each process.
+fn lossy(plan: &Plan, device: &str) -> anyhow::Result<Faulty<AnyDevice>> {
+    // So that several processes at an interface see their own packets.
+    let numbering = Numbering { tag: 1 + process::id() % 63, ..Numbering::default() };
+    let inside = device.parse::<Spec>()?.open(numbering)?;
+    let inside = if plan.offload { inside } else { inside.without_offload() };
+    let faults = Faults { loss: plan.loss, ..Faults::NONE };
+    Ok(Faulty::new(inside, faults, process::id().into())?)
 }
 
 /// Decides which thread runs the NIC of an end.
