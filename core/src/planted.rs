@@ -48,6 +48,8 @@ pub enum Bug {
     OvertakesReads,
     /// The program's count of messages that have arrived is taken for one more.
     ProvesOneMore,
+    /// What a peer keeps from beyond a gap counts as carried out.
+    CompletesWhatIsKept,
 
     /// An unreliable connection takes late copies of packets for messages of their own.
     TakesLateCopies,

@@ -59,7 +59,7 @@ pub fn udp(data: &[u8]) {
     can_be_shown(&header);
 }
 
-const LAYOUTS: [Layout; 12] = [
+const LAYOUTS: [Layout; 13] = [
     Layout::None,
     Layout::Reth,
     Layout::RethImm,
@@ -72,6 +72,7 @@ const LAYOUTS: [Layout; 12] = [
     Layout::DethImm,
     Layout::Metadata,
     Layout::RethMetadata,
+    Layout::AethReport,
 ];
 
 /// Parses a whole packet: base transport header, extension headers, payload. The extension headers

@@ -9,7 +9,7 @@
 //! * Cables have latency, bandwidth, an MTU, and [`Faults`] in each direction: loss, duplication,
 //!   corruption, reordering. They can be cut, healed, and changed while frames are on them.
 //! * Switches learn addresses, flood frames to unknown ones, queue, mark congestion, and drop what
-//!   exceeds their buffers.
+//!   exceeds their buffers. They can be told routes, of which several may be of equal cost.
 //! * Stations have one interface and one timer. A partition keeps some stations from the others,
 //!   and a restart empties a station.
 //!
@@ -70,7 +70,7 @@ pub use doorbell_core::time::Time;
 pub use ether::{Ether, Pace, Station, Still};
 #[cfg(feature = "tokio")]
 pub use ether::{passes, passing, passing_in_steps};
-pub use fabric::{Fabric, NodeId, ready};
+pub use fabric::{Fabric, LeafSpine, LeafSpineSize, NodeId, Star, ready};
 pub use ids::{LinkId, StationId, SwitchId};
 pub use network::{Counters, End, Event, Network};
 pub use parts::config::{Bandwidth, LinkConfig, SwitchConfig};

@@ -28,8 +28,11 @@ impl Extensions {
     pub const NONE: Self = Self(0);
     /// Writes that carry metadata for the receiver beside their data.
     pub const WRITE_WITH_METADATA: Self = Self(1);
+    /// Receivers that keep what comes from beyond a missing packet, so that only this one is sent
+    /// again.
+    pub const SELECTIVE_REPEAT: Self = Self(2);
     /// The set of all extensions that this version knows.
-    const ALL: Self = Self::WRITE_WITH_METADATA;
+    pub const ALL: Self = Self(3);
     /// The bytes of private data that an offer takes.
     pub(super) const OFFER_LEN: usize = 16;
 
@@ -62,7 +65,10 @@ impl BitAnd for Extensions {
 
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = [(Self::WRITE_WITH_METADATA, "write with metadata")];
+        let names = [
+            (Self::WRITE_WITH_METADATA, "write with metadata"),
+            (Self::SELECTIVE_REPEAT, "selective repeat"),
+        ];
         let given = names.iter().filter(|(bit, _)| self.include(*bit)).map(|(_, name)| name);
         f.debug_set().entries(given).finish()
     }
@@ -140,7 +146,7 @@ mod tests {
         offer(&mut private, 0, METADATA);
         private[88..].fill(0xFF);
         private[86..88].fill(0xFF);
-        assert_eq!(offered(&private).0, METADATA);
+        assert_eq!(offered(&private).0, Extensions::ALL);
         private[85] = 2;
         assert_eq!(offered(&private), (Extensions::NONE, &[0; 76][..]));
         private[76] ^= 1;

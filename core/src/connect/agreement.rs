@@ -118,6 +118,7 @@ impl Agreement {
             credits: self.credits,
             reads: self.takes,
             metadata: extensions.include(Extensions::WRITE_WITH_METADATA),
+            selective: extensions.include(Extensions::SELECTIVE_REPEAT),
             ..Connection::new(self.peer, path, self.mtu, self.expected)
         }
     }
@@ -136,6 +137,7 @@ impl Agreement {
             rnr_retries: self.rnr_retries,
             reads: self.asks,
             metadata: extensions.include(Extensions::WRITE_WITH_METADATA),
+            selective: extensions.include(Extensions::SELECTIVE_REPEAT),
             ..customary
         }
     }

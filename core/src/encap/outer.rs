@@ -58,6 +58,12 @@ impl Outer {
     /// The traffic class of a sender that does not slow down when switches mark congestion. The two
     /// ECN bits, which would ask switches to mark packets rather than drop them, are zero.
     const TRAFFIC_CLASS: u8 = 0;
+    /// The two ECN bits of the traffic class.
+    pub(crate) const ECN: u8 = 3;
+    /// The ECN bits of a packet that switches may mark.
+    const ECN_CAPABLE: u8 = 2;
+    /// The ECN bits of a packet that a switch has marked.
+    const MARKED: u8 = 3;
 
     /// Returns the headers of RoCE v1 from one station of an Ethernet to another, each with the GID
     /// that is derived from its address. The lengths are zero.
@@ -248,6 +254,32 @@ impl Outer {
             _ => ports,
         };
         (Host { gid: source, port: from }, Host { gid: destination, port: to })
+    }
+
+    /// Returns the traffic class: DSCP and the two ECN bits.
+    const fn traffic_class(&self) -> u8 {
+        match self {
+            Self::V1(_, Grh(ip)) | Self::V2Ipv6(_, ip, _) => ip.traffic_class,
+            Self::V2Ipv4(_, ip, _) => ip.tos,
+        }
+    }
+
+    /// Whether a switch has marked the frame as Congestion Experienced (RFC 3168).
+    #[inline]
+    pub(crate) const fn is_marked(&self) -> bool {
+        self.traffic_class() & Self::ECN == Self::MARKED
+    }
+
+    /// Returns the headers of a sender that slows down when switches mark congestion, and says so by
+    /// their ECN bits.
+    #[must_use]
+    pub(super) fn ecn_capable(self) -> Self {
+        let class = self.traffic_class() & !Self::ECN | Self::ECN_CAPABLE;
+        match self {
+            Self::V1(e, Grh(ip)) => Self::V1(e, Grh(Ipv6 { traffic_class: class, ..ip })),
+            Self::V2Ipv4(e, ip, udp) => Self::V2Ipv4(e, Ipv4 { tos: class, ..ip }, udp),
+            Self::V2Ipv6(e, ip, udp) => Self::V2Ipv6(e, Ipv6 { traffic_class: class, ..ip }, udp),
+        }
     }
 
     /// Returns the IPv4 identification, which only headers with IPv4 have.

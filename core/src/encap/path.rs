@@ -86,6 +86,15 @@ impl Path {
         Self { id, around: None }
     }
 
+    /// Returns the path with headers which say that switches may mark the packets. A link has none.
+    #[must_use]
+    pub fn ecn_capable(self) -> Self {
+        match self.around {
+            Some(around) => Self::new(self.id, around.outer.ecn_capable()),
+            None => self,
+        }
+    }
+
     /// Returns the number of the path.
     #[inline]
     pub fn id(&self) -> PathId {

@@ -90,5 +90,12 @@ crate::counted! {
         pub timeouts: u64,
         /// Packets that were sent again.
         pub retransmitted: u64,
+        /// Times that the oldest packet was sent again before its time-out, to ask what the peer has.
+        pub tail_probes: u64,
+        /// Requests from beyond a gap that were kept until the gap was filled.
+        pub kept_beyond_gaps: u64,
+        /// Requests from beyond a gap that were dropped, since they were too far beyond or there was
+        /// no memory for them.
+        pub dropped_beyond_gaps: u64,
     }
 }

@@ -70,6 +70,8 @@
 //! | `keep_alive` | how long peers may be silent, the table of peers, and jumps of the clock |
 //! | `requests` | work requests and their memory, completions, failures, events, gather and scatter |
 //! | `device` | what a device must do ([`Outbox`]), and what it tells ([`Inbox`]) |
+//! | `congestion` | how much may be under way, by what is known of the path |
+//! | `selective` | what selective repeat knows of packets beyond a missing one |
 //! | `config` | configurations, queue pair numbers, states and their transitions, errors |
 //! | `queues` | the rings' ends: send, receive and completion queues, doorbells |
 //! | `state` | the state of requesters, responders and queue pairs, and what all queue pairs share |
@@ -80,6 +82,7 @@
 
 mod adapter;
 mod config;
+mod congestion;
 mod counters;
 mod device;
 mod identifiers;
@@ -92,6 +95,7 @@ mod requests;
 mod responder;
 #[allow(unsafe_code)]
 mod ring;
+mod selective;
 mod state;
 
 pub use crate::common::Seed;

@@ -3,6 +3,7 @@
 use super::malformed::{Malformed, Part, split};
 use super::metadata::Metadata;
 use super::numbers::{AtomicValue, DmaLength, Imm, Msn, Qkey, Qpn, RemoteAddr, Rkey};
+use super::report::Report;
 use super::syndrome::Syndrome;
 use crate::fields::{at, be32, be64, put};
 
@@ -163,6 +164,8 @@ pub enum Layout {
     Metadata,
     /// The RDMA header and metadata, an extension of ours.
     RethMetadata,
+    /// The ACK header and a report of what has come, an extension of ours.
+    AethReport,
 }
 
 impl Layout {
@@ -181,6 +184,7 @@ impl Layout {
             Self::DethImm => Deth::LEN + 4,
             Self::Metadata => Metadata::LEN,
             Self::RethMetadata => Reth::LEN + Metadata::LEN,
+            Self::AethReport => Aeth::LEN + Report::LEN,
         }
     }
 
@@ -219,6 +223,8 @@ pub enum Extensions {
     Metadata(Metadata),
     /// A part of the peer's memory and the metadata of the write, an extension of ours.
     RethMetadata(Reth, Metadata),
+    /// An acknowledgement and a report of what has come, an extension of ours.
+    AethReport(Aeth, Report),
 }
 
 impl Extensions {
@@ -241,6 +247,7 @@ impl Extensions {
             Self::DethImm(..) => Layout::DethImm,
             Self::Metadata(_) => Layout::Metadata,
             Self::RethMetadata(..) => Layout::RethMetadata,
+            Self::AethReport(..) => Layout::AethReport,
         }
     }
 
@@ -304,6 +311,11 @@ impl Extensions {
                 let metadata = Metadata::from_bytes(at::<{ Reth::LEN }, _, _>(h))?;
                 (Self::RethMetadata(Reth::from_bytes(at::<0, _, _>(h)), metadata), rest)
             }
+            Layout::AethReport => {
+                let (h, rest) = headers!(AethReport);
+                let report = Report::from_bytes(at::<{ Aeth::LEN }, _, _>(h));
+                (Self::AethReport(Aeth::from_bytes(at::<0, _, _>(h)), report), rest)
+            }
         })
     }
 
@@ -328,6 +340,7 @@ impl Extensions {
             Self::DethImm(deth, imm) => put(put(out, deth.to_bytes()), imm.0.to_be_bytes()),
             Self::Metadata(metadata) => metadata.emit(out),
             Self::RethMetadata(reth, metadata) => metadata.emit(put(out, reth.to_bytes())),
+            Self::AethReport(aeth, report) => report.emit(put(out, aeth.to_bytes())),
         };
     }
 

@@ -43,6 +43,7 @@ mod opcode;
 mod packet;
 mod path_mtu;
 mod prediction;
+mod report;
 mod syndrome;
 mod udp;
 
@@ -62,6 +63,7 @@ pub use opcode::{Opcode, OpcodeInfo, Operation, PayloadRule, Position, Service};
 pub use packet::{Headers, Packet, padding};
 pub use path_mtu::{NotPathMtu, PathMtu};
 pub use prediction::RawBth;
+pub use report::Report;
 pub use syndrome::{Credits, Nak, RnrTimer, Syndrome, Verdict};
 pub use udp::Udp;
 

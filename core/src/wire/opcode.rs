@@ -211,6 +211,7 @@ opcodes! {
     Cnp                      = 0x81: Cnp CongestionNotification Only, None, Sixteen;
     RcWriteLastMetadata      = 0xC0: Rc Write Last, Metadata, Rest, receive;
     RcWriteOnlyMetadata      = 0xC1: Rc Write Only, RethMetadata, Any, receive;
+    RcAcknowledgeSelective   = 0xC2: Rc Acknowledge Only, AethReport, Any;
 }
 
 impl Opcode {
@@ -265,7 +266,12 @@ mod tests {
     fn the_class_is_in_the_top_three_bits() {
         for &op in Opcode::ALL {
             let class = match op.info().service {
-                Service::Rc if matches!(op.layout(), Layout::Metadata | Layout::RethMetadata) => {
+                Service::Rc
+                    if matches!(
+                        op.layout(),
+                        Layout::Metadata | Layout::RethMetadata | Layout::AethReport
+                    ) =>
+                {
                     0xC0
                 }
                 Service::Rc => 0x00,

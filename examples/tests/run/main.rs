@@ -3,7 +3,7 @@
 //! They are those that `cargo test` has built; `cargo test -p doorbell-examples` builds them first.
 //! None needs privileges, and so none has any: if this is root, an ordinary user runs them.
 
-mod goodput;
+mod congestion;
 mod jobs;
 mod printed;
 mod program;

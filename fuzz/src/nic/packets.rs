@@ -172,6 +172,9 @@ fn extensions(
             _ => rkey,
         }),
         Extensions::Aeth(aeth) => Extensions::Aeth(verdict(input, aeth)),
+        Extensions::AethReport(aeth, report) => {
+            Extensions::AethReport(verdict(input, aeth), report)
+        }
         Extensions::AethAtomicAck(aeth, _) => {
             Extensions::AethAtomicAck(verdict(input, aeth), AtomicValue(word_of(psn)))
         }

@@ -1,9 +1,11 @@
 //! NICs at the stations of a [`Network`], with connection managers beside them.
 //!
+//! `layouts` puts nodes and switches together as experiments have them.
 //! `connection_manager` is the manager beside a NIC, and `ready` takes a queue pair from one state
 //! to the next. `real_fabric` has the NICs over real devices, each of which is a `real_device`.
 
 mod connection_manager;
+mod layouts;
 mod ready;
 mod real_device;
 mod real_fabric;
@@ -15,14 +17,15 @@ use doorbell_core::connect::Route;
 use doorbell_core::encap::{Path, PathId, Version};
 use doorbell_core::nic::{Config, Connection, Nic, Seed, Sending, Way};
 use doorbell_core::time::Time;
-use doorbell_core::wire::{PathMtu, Qpn};
+use doorbell_core::wire::{Mac, PathMtu, Qpn};
 
 use crate::ids::StationId;
 use crate::network::Counters;
 use crate::network::{Event, Network};
-use crate::station::addressing::{number_of, path_between};
+use crate::station::addressing::{mac, number_of, path_between};
 use crate::station::port::Port;
 use connection_manager::{Manager, default_config};
+pub use layouts::{LeafSpine, LeafSpineSize, Star};
 pub use ready::ready;
 use real_device::{RealDevice, RealTime};
 
@@ -41,6 +44,8 @@ pub struct Fabric {
     /// them.
     pub room: usize,
     pub(crate) nodes: Vec<Node>,
+    /// The node at each station, by the stations' numbers.
+    node_at: Vec<Option<NodeId>>,
     /// The time of a fabric over real devices.
     pub(crate) real_time: Option<RealTime>,
     version: Version,
@@ -85,7 +90,8 @@ impl Fabric {
         let lossless = config.lossless;
         let network = Network::new(seed);
         let (nodes, room) = (Vec::new(), usize::MAX);
-        Self { network, room, nodes, real_time: None, version, lossless, seed, config }
+        let node_at = Vec::new();
+        Self { network, room, nodes, node_at, real_time: None, version, lossless, seed, config }
     }
 
     /// Adds a node, which is a station with a NIC.
@@ -93,6 +99,8 @@ impl Fabric {
         let (node, station) = (self.nodes.len(), self.network.station());
         let nic = self.new_nic(node, 0);
         let port = Port::new(node, self.version, self.lossless);
+        self.node_at.resize(station.index() + 1, None);
+        self.node_at[station.index()] = Some(node);
         self.nodes.push(Node {
             nic,
             manager: None,
@@ -152,6 +160,11 @@ impl Fabric {
     /// The station of a node, to plug cables into.
     pub fn station(&self, node: NodeId) -> StationId {
         self.nodes[node].station
+    }
+
+    /// The hardware address of a node, by which switches know it.
+    pub fn address(&self, node: NodeId) -> Mac {
+        mac(node)
     }
 
     /// The NIC of a node.
@@ -286,7 +299,7 @@ impl Fabric {
             return self.step_real(until);
         }
         let (station, event) = self.network.step(until)?;
-        let node = self.nodes.iter().position(|node| node.station == station)?;
+        let node = self.node_at.get(station.index()).copied().flatten()?;
         if let Event::Frame(frame) = event {
             let is_busy = !self.is_free(node);
             match &mut self.nodes[node] {

@@ -16,9 +16,9 @@ pub(crate) enum QueuedEvent {
     /// The last bit of the first frame in a lane's queue leaves.
     Departed(LaneId),
     /// A frame arrives at the end of a lane.
-    Arrived(LaneId, Flight),
+    Arrived(LaneId, Box<Flight>),
     /// A frame has crossed a switch, which it has entered by this port.
-    Crossed(SwitchId, SwitchPort, Flight),
+    Crossed(SwitchId, SwitchPort, Box<Flight>),
 }
 
 /// The future events by time. Events at the same moment are in the order in which they were added.

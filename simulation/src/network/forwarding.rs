@@ -17,7 +17,10 @@ impl Network {
         self.trace.take(self.now, StationEvent::Sent, from.0, &frame);
         self.recording.see(self.now, &frame);
         match self.stations[from.index()] {
-            Some(out) => self.join(out, Flight { frame, origin: from, hops: 0, altered: false }),
+            Some(out) => {
+                let flight = Flight { frame, origin: from, hops: 0, altered: false };
+                self.join(out, Box::new(flight));
+            }
             None => self.counters.undeliverable += 1,
         }
     }
@@ -34,7 +37,7 @@ impl Network {
                 self.begin(lane);
             }
             QueuedEvent::Arrived(lane, flight) => match self.lanes[lane.index()].to {
-                CableEnd::Station(station) => return self.deliver(station, flight),
+                CableEnd::Station(station) => return self.deliver(station, *flight),
                 CableEnd::Switch(switch, port) => {
                     let across = self.now + self.switches[switch.index()].config.latency;
                     self.events.enter(across, QueuedEvent::Crossed(switch, port, flight));
@@ -46,7 +49,7 @@ impl Network {
     }
 
     /// Puts a frame into the queue of a lane, unless the frame is too long or the queue is full.
-    fn join(&mut self, id: LaneId, mut flight: Flight) {
+    fn join(&mut self, id: LaneId, mut flight: Box<Flight>) {
         let lane = &mut self.lanes[id.index()];
         if !lane.fits(&flight.frame) {
             self.counters.oversized += 1;
@@ -101,7 +104,7 @@ impl Network {
     }
 
     /// Applies the faults that strike a frame.
-    fn suffer(&mut self, id: LaneId, mut flight: Flight, arrival: Time, mut luck: Luck) {
+    fn suffer(&mut self, id: LaneId, mut flight: Box<Flight>, arrival: Time, mut luck: Luck) {
         let outcome = self.lanes[id.index()].faults.draw(&mut luck);
         if outcome.lost {
             self.counters.lost += 1;
@@ -133,7 +136,7 @@ impl Network {
     }
 
     /// Forwards a frame that has crossed a switch.
-    fn forward(&mut self, id: SwitchId, came_in: SwitchPort, mut flight: Flight) {
+    fn forward(&mut self, id: SwitchId, came_in: SwitchPort, mut flight: Box<Flight>) {
         flight.hops += 1;
         if flight.hops as usize > self.switches.len() {
             // On a path without a loop, a frame crosses each switch once.
@@ -148,7 +151,7 @@ impl Network {
         }
     }
 
-    fn flood(&mut self, id: SwitchId, came_in: SwitchPort, flight: Flight) {
+    fn flood(&mut self, id: SwitchId, came_in: SwitchPort, flight: Box<Flight>) {
         let count = self.switches[id.index()].ports().len() as u32;
         let mut others = (0..count).filter(|port| *port != came_in.0);
         let Some(last) = others.next_back() else {

@@ -16,6 +16,8 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
+use doorbell_core::wire::Mac;
+
 use crate::Time;
 use crate::ids::{LaneId, LinkId, StationId, SwitchId};
 use crate::parts::config::{LinkConfig, SwitchConfig};
@@ -109,8 +111,30 @@ impl Network {
     /// until it has crossed as many switches as there are.
     pub fn switch(&mut self, config: SwitchConfig) -> SwitchId {
         let id = SwitchId(self.switches.len() as u32);
-        self.switches.push(Switch::new(config));
+        self.switches.push(Switch::new(config, u64::from(id.0)));
         id
+    }
+
+    /// Has a switch send frames to an address by one of some cables, which are of equal cost: the
+    /// frames of a flow, with the same addresses and UDP ports, go by the same one. With routes to
+    /// all stations, switches may form loops. A cable that is cut stays a choice, and what goes by it
+    /// is lost.
+    ///
+    /// # Panics
+    ///
+    /// If there is no cable, or one is not plugged into the switch.
+    pub fn add_route(&mut self, at: SwitchId, to: Mac, by: &[LinkId]) {
+        let port = |link: &LinkId| {
+            let ends = LaneId::both(*link).map(|lane| self.lanes[lane.index()].from);
+            let port = ends.into_iter().find_map(|end| match end {
+                CableEnd::Switch(switch, port) if switch == at => Some(port),
+                _ => None,
+            });
+            port.unwrap_or_else(|| panic!("{link:?} is plugged into {at:?}"))
+        };
+        let ports: Box<[_]> = by.iter().map(port).collect();
+        assert!(!ports.is_empty(), "a route leads somewhere");
+        self.switches[at.index()].add_route(to, ports);
     }
 
     /// Connects two stations, two switches, or one of each by a cable.
@@ -264,6 +288,12 @@ impl Network {
     /// calls give the same fingerprint on every machine.
     pub fn trace_hash(&self) -> u64 {
         self.trace.hash()
+    }
+
+    /// Takes nothing more into the [fingerprint](Self::trace_hash), which reads each byte of each
+    /// frame: a long run whose figures are compared needs none.
+    pub fn stop_tracing(&mut self) {
+        self.trace.is_off = true;
     }
 
     /// Begins or continues to record frames, for [`pcap`](Self::pcap). A capture of more than

@@ -21,14 +21,19 @@ pub(crate) enum StationEvent {
 #[derive(Debug)]
 pub(crate) struct Trace {
     sums: [u64; 4],
+    /// Whether nothing more is taken in.
+    pub(crate) is_off: bool,
 }
 
 impl Trace {
     pub(crate) const fn new() -> Self {
-        Self { sums: [1, 2, 3, 4] }
+        Self { sums: [1, 2, 3, 4], is_off: false }
     }
 
     pub(crate) fn take(&mut self, at: Time, seen: StationEvent, station: u32, frame: &[u8]) {
+        if self.is_off {
+            return;
+        }
         let what = u64::from(station) << 8 | seen as u64;
         self.step([at.as_nanos(), what, frame.len() as u64, 0]);
         let (words, rest) = frame.as_chunks::<8>();

@@ -17,7 +17,8 @@ pub(crate) enum CableEnd {
     Switch(SwitchId, SwitchPort),
 }
 
-/// A frame on its way through the network.
+/// A frame on its way through the network. It is held in a box, which is moved from one event to the
+/// next.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) frame: Vec<u8>,
@@ -42,7 +43,7 @@ pub(crate) struct Lane {
     longest_frame: usize,
     luck: Luck,
     /// The frames that wait at the sending end. The bits of the first frame are leaving.
-    queue: VecDeque<Flight>,
+    queue: VecDeque<Box<Flight>>,
     queued_bytes: usize,
     /// The remainder of rounding departures to whole nanoseconds, in the units of
     /// [`Bandwidth::serialise`].
@@ -112,14 +113,14 @@ impl Lane {
 
     /// Puts a frame at the end of the queue. Returns whether the queue was empty, so that the
     /// frame's departure is to be arranged.
-    pub(crate) fn join(&mut self, flight: Flight) -> bool {
+    pub(crate) fn join(&mut self, flight: Box<Flight>) -> bool {
         self.queued_bytes += flight.frame.len();
         self.queue.push_back(flight);
         self.queue.len() == 1
     }
 
     /// Takes the first frame out of the queue when its last bit has left.
-    pub(crate) fn depart(&mut self) -> Option<Flight> {
+    pub(crate) fn depart(&mut self) -> Option<Box<Flight>> {
         let flight = self.queue.pop_front()?;
         self.queued_bytes -= flight.frame.len();
         Some(flight)

@@ -4,5 +4,6 @@
 pub(crate) mod config;
 pub(crate) mod ecn;
 pub(crate) mod faults;
+pub(crate) mod flow;
 pub(crate) mod lane;
 pub(crate) mod switch;

@@ -1,11 +1,13 @@
 //! A switch: learnt addresses, and the ports by which frames leave.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use doorbell_core::wire::{Ethernet, Mac};
 
 use crate::ids::{LaneId, SwitchPort};
 use crate::parts::config::SwitchConfig;
+use crate::parts::flow;
 
 /// The most addresses that a switch learns. Corrupted frames have invented addresses, and a long
 /// run has many.
@@ -19,7 +21,30 @@ pub(crate) struct Switch {
     pub(crate) config: SwitchConfig,
     /// The outgoing lane of each port.
     ports: Vec<LaneId>,
-    addresses: BTreeMap<Mac, SwitchPort>,
+    addresses: ByAddress<SwitchPort>,
+    /// The ports of equal cost by which frames to an address may leave, where that was said.
+    routes: ByAddress<Box<[SwitchPort]>>,
+    /// A number by which this switch chooses otherwise among ports than another for the same frame.
+    salt: u64,
+}
+
+/// What a switch knows by address. Nothing depends on the order of the entries.
+type ByAddress<T> = HashMap<Mac, T, BuildHasherDefault<AddressHasher>>;
+
+/// Sums up the bytes of an address.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
 }
 
 /// The forwarding decision for a frame.
@@ -35,8 +60,19 @@ pub(crate) enum Route {
 }
 
 impl Switch {
-    pub(crate) const fn new(config: SwitchConfig) -> Self {
-        Self { config, ports: Vec::new(), addresses: BTreeMap::new() }
+    pub(crate) fn new(config: SwitchConfig, salt: u64) -> Self {
+        Self {
+            config,
+            ports: Vec::new(),
+            addresses: ByAddress::default(),
+            routes: ByAddress::default(),
+            salt,
+        }
+    }
+
+    /// Has frames to an address leave by one of these ports.
+    pub(crate) fn add_route(&mut self, to: Mac, ports: Box<[SwitchPort]>) {
+        self.routes.insert(to, ports);
     }
 
     /// Adds a port with its outgoing lane.
@@ -52,6 +88,10 @@ impl Switch {
     /// Learns the port of the frame's sender, and decides where the frame goes.
     pub(crate) fn route(&mut self, came_in: SwitchPort, frame: &[u8]) -> Route {
         let Ok((header, _)) = Ethernet::parse(frame) else { return Route::Nowhere };
+        if let Some(ports) = self.routes.get(&header.destination) {
+            let choice = flow::hash(frame, self.salt) % ports.len() as u64;
+            return Route::To(self.ports[ports[choice as usize].0 as usize]);
+        }
         self.learn(header.source, came_in);
         // Group addresses are never learnt, and so frames to them are always flooded.
         match self.addresses.get(&header.destination) {

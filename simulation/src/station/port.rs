@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use doorbell_core::encap::{Full, Opener, Path, PathId, Run, Version};
+use doorbell_core::encap::{Full, ICRC_LEN, Opener, Path, PathId, Version, alone};
 use doorbell_core::nic::{Flow, Inbox, Outbox, receive_frame};
 use doorbell_core::payload::Payload;
-use doorbell_core::wire::{EtherType, Ethernet, Headers, IpId};
+use doorbell_core::wire::{EtherType, Ethernet, Headers, IpId, padding};
 
 use crate::station::addressing::{mac, number_of, path_between};
 
@@ -13,9 +13,6 @@ use crate::station::addressing::{mac, number_of, path_between};
 /// experiments: how many packets a peer has taken, and that the peer has left.
 const PROGRESS: EtherType = EtherType(0x88B5);
 const GONE: EtherType = EtherType(0x88B6);
-
-/// The longest frame that a port encodes.
-const LONGEST: usize = 4096 + 128;
 
 /// The interface of a station: it encodes packets as frames for the network, and decodes frames.
 /// Frames wait here for the network, which the port does not know.
@@ -151,11 +148,9 @@ impl Outbox for Port {
 
 /// Encodes a frame with one packet.
 fn encode(path: &Path, id: IpId, headers: Headers, payload: impl Payload) -> Result<Vec<u8>, Full> {
-    let mut frame = vec![0; LONGEST];
-    let mut run = Run::begin(path, &mut frame, id, 1);
-    run.push(path, &mut frame, headers, payload)?;
-    let sealed = run.seal(&mut frame);
-    frame.truncate(sealed.len);
+    let packet = headers.len() + payload.len() + padding(payload.len()) + ICRC_LEN;
+    let mut frame = vec![0; path.outer().len() + packet];
+    alone(path, &mut frame, id, headers, payload)?;
     Ok(frame)
 }
 

@@ -214,3 +214,61 @@ fn a_marked_frame_arrives_with_a_checksum_that_holds_and_is_otherwise_as_it_was(
     assert_eq!(arrived[1].2, ipv4(mac(1), mac(0), 0b11));
     assert!(Ipv4::parse(&arrived[1].2[Ethernet::LEN..]).is_ok());
 }
+
+/// A frame of UDP from the first station to the second, from a port.
+fn from_port(port: u16) -> Vec<u8> {
+    let header = Ethernet { destination: mac(1), source: mac(0), ethertype: EtherType::IPV4 };
+    let ip = Ipv4 {
+        tos: 0,
+        total_length: 46,
+        id: IpId(port),
+        dont_fragment: true,
+        ttl: 64,
+        protocol: IpProtocol::UDP,
+        source: Ipv4Addr::new(10, 0, 0, 1),
+        destination: Ipv4Addr::new(10, 0, 0, 2),
+    };
+    let mut frame = [&header.to_bytes()[..], &ip.to_bytes()].concat();
+    frame.extend_from_slice(&port.to_be_bytes());
+    frame.resize(60, 0);
+    frame
+}
+
+/// A flow keeps its path, since a path that is longer would have its frames overtaken; other flows
+/// go by others.
+#[test]
+fn flows_are_spread_over_routes_of_equal_cost_and_each_keeps_its_own() {
+    let mut network = Network::new(0);
+    let (near, far) = (network.station(), network.station());
+    let [here, there] = [0, 1].map(|_| network.switch(SwitchConfig::default()));
+    let paths = [1, 2, 3, 4].map(|micros| {
+        let latency = Duration::from_micros(micros);
+        network.link(here, there, LinkConfig { latency, ..LinkConfig::default() })
+    });
+    network.link(near, here, LinkConfig::default());
+    let last = network.link(there, far, LinkConfig::default());
+    network.add_route(here, mac(1), &paths);
+    network.add_route(there, mac(1), &[last]);
+    let took = |network: &mut Network, port| {
+        let start = network.now().as_nanos();
+        network.send(near, from_port(port));
+        let arrived = times(network);
+        assert!(arrived.len() <= 1, "{arrived:?}");
+        arrived.first().map(|(time, station)| {
+            assert_eq!(*station, far);
+            time - start
+        })
+    };
+    let mut ports_of = std::collections::BTreeMap::<u64, Vec<u16>>::new();
+    for port in 0..64 {
+        let time = took(&mut network, port).expect("all paths are whole");
+        assert_eq!(took(&mut network, port), Some(time));
+        ports_of.entry(time).or_default().push(port);
+    }
+    assert_eq!(ports_of.len(), 4, "all paths are used");
+    assert!(ports_of.values().all(|ports| ports.len() >= 6), "{ports_of:?}");
+    network.cut(paths[0]);
+    for (path, ports) in ports_of.values().enumerate() {
+        assert_eq!(took(&mut network, ports[0]).is_some(), path > 0);
+    }
+}

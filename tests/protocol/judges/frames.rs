@@ -155,6 +155,11 @@ impl Values {
         Metadata::new(&bytes[..len]).expect("few bytes")
     }
 
+    fn report(&mut self) -> Report {
+        let (newest, held) = (Psn::new(self.u24()), self.u32());
+        Report { newest, held, marked: self.u32(), repeated: self.u32() as u8 }
+    }
+
     fn deth(&mut self) -> Deth {
         Deth { qkey: Qkey(self.u32()), source: self.qpn(), reserved: 0 }
     }
@@ -180,6 +185,7 @@ impl Values {
             Layout::DethImm => Extensions::DethImm(self.deth(), Imm(self.u32())),
             Layout::Metadata => Extensions::Metadata(self.metadata()),
             Layout::RethMetadata => Extensions::RethMetadata(self.reth(), self.metadata()),
+            Layout::AethReport => Extensions::AethReport(self.aeth(), self.report()),
         }
     }
 

@@ -166,7 +166,9 @@ fn extensions(headers: &Headers) -> Vec<Reading> {
         Extensions::Deth(header) => deth(header),
         Extensions::DethImm(header, imm) => with(deth(header), immediate(imm)),
         // Our own, which it can't know.
-        Extensions::Metadata(_) | Extensions::RethMetadata(..) => Vec::new(),
+        Extensions::Metadata(_) | Extensions::RethMetadata(..) | Extensions::AethReport(..) => {
+            Vec::new()
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod random;
 mod reads;
 mod receivers;
 mod regressions;
+mod selective;
 mod shared;
 mod silence;
 mod states;

@@ -37,6 +37,11 @@ impl Nic {
             return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
         }
         pair.note_heard(common);
+        if let Flow::Network(_, outer) = flow
+            && outer.is_marked()
+        {
+            pair.note_mark(info);
+        }
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
             return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());

@@ -16,6 +16,7 @@ use crate::nic::protection::mappings::Mappings;
 use crate::nic::queues::doorbells::Doorbells;
 use crate::nic::requests::work_request::ReceiveRequest;
 use crate::nic::ring::EmptyRing;
+use crate::nic::selective::held::HeldMemory;
 use crate::nic::state::addresses::Addresses;
 use crate::nic::state::common::Common;
 use crate::nic::state::delivery_failures::DeliveryFailures;
@@ -101,6 +102,7 @@ impl Nic {
                 addresses: Addresses::new(nic),
                 most_addresses: config.addresses,
                 management: Mailbox::default(),
+                held: HeldMemory::new(config.held_packets),
             },
             pairs: Vec::new(),
             free_places: VecDeque::new(),

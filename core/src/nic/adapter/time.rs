@@ -92,7 +92,12 @@ impl QueuePair {
             common.owe(self, OwedAcknowledgement::Ack);
         }
         self.requester_timer_expired(common);
+        self.repair_timer_expired(common);
         self.probe_timer_expired(common);
+        if self.requester.is_controlled() {
+            // The next packet may have waited for its time.
+            common.activate(self);
+        }
         self.arm(common);
     }
 }

@@ -73,12 +73,16 @@ pub struct Connection {
     /// Whether this side has offered to take [metadata](crate::nic::Attachment::Metadata) with a
     /// write. Otherwise, a write with metadata is an invalid request.
     pub metadata: bool,
+    /// Whether packets from beyond a missing one are kept until that has come, and acknowledgements
+    /// say which they are. Both sides must have agreed on it.
+    pub selective: bool,
 }
 
 impl Connection {
     /// Makes a connection with customary settings: it acknowledges every 32 short packets or 7 of 4
     /// KiB, or when the peer has been silent for 25 to 50 µs, or after 400 µs; it says how many
-    /// receives are posted; and it takes metadata, and 16 reads and atomic operations at a time.
+    /// receives are posted; and it takes metadata, and 16 reads and atomic operations at a time. It
+    /// goes back to what is missing.
     pub fn new(peer: Qpn, path: Path, mtu: PathMtu, expected: Psn) -> Self {
         Self {
             peer,
@@ -92,6 +96,7 @@ impl Connection {
             credits: true,
             reads: MOST_READS,
             metadata: true,
+            selective: false,
         }
     }
 }
@@ -123,12 +128,19 @@ pub struct Sending {
     pub reads: u8,
     /// Whether the peer takes [metadata](crate::nic::Attachment::Metadata) with a write.
     pub metadata: bool,
+    /// Whether the peer [keeps](Connection::selective) packets from beyond a missing one, so that
+    /// only what is missing is sent again.
+    pub selective: bool,
+    /// Whether the queue pair slows down where its packets wait in queues, or switches mark them. Its
+    /// packets then say that they may be marked. That takes a peer which [keeps](Self::selective)
+    /// packets, since it reports what came.
+    pub congestion: bool,
 }
 
 impl Sending {
     /// Makes customary settings towards a peer of this implementation, which acknowledges unasked:
     /// a window of 256 packets, 7 retries, a time-out of 2 ms before anything is known, 16 reads at
-    /// a time, and metadata.
+    /// a time, and metadata. It goes back to what is missing.
     pub fn new(first: Psn) -> Self {
         Self {
             first,
@@ -141,6 +153,8 @@ impl Sending {
             ask_each: false,
             reads: MOST_READS,
             metadata: true,
+            selective: false,
+            congestion: false,
         }
     }
 

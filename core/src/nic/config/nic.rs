@@ -25,6 +25,11 @@ pub struct Config {
     /// frame, and nothing could precede it. A write that is refused may have written what comes
     /// before the byte that it is refused for.
     pub runs: bool,
+    /// The most packets that are kept from beyond gaps, of all queue pairs whose peers share
+    /// [selective repeat](crate::nic::Connection::selective). Each takes as much memory as it has
+    /// payload, from when it is first needed until the NIC is dropped. What comes when so many are
+    /// kept is dropped, and has to be sent again.
+    pub held_packets: usize,
 }
 
 impl Default for Config {
@@ -37,6 +42,7 @@ impl Default for Config {
             keep_alive: KeepAlive::default(),
             lossless: false,
             runs: false,
+            held_packets: 4096,
         }
     }
 }

@@ -29,6 +29,7 @@ impl QueuePair {
         (self.cause, self.blamed) = (cause, blamed);
         self.enter(State::Error);
         self.requester.stop();
+        self.drop_held(common);
         common.leave_peer(&mut self.peer_id);
         (self.responder.look_at, self.responder.keep_alive_due, self.probe) = (None, false, None);
         // What was requested before a refused request is answered before the NAK is sent.
@@ -116,7 +117,7 @@ impl QueuePair {
     /// Drops the responses that the peer is owed. On a lossless device the peer would wait for them
     /// for ever, and so it is sent a NAK.
     pub fn drop_responses(&mut self, common: &mut Common) {
-        let first = self.responder.resources.owed.front().map(|owed| owed.response.psn());
+        let first = self.responder.resources.front().map(|owed| owed.response.psn());
         self.responder.resources.clear();
         if let Some(psn) = first.filter(|_| common.lossless) {
             self.responder.expected_psn = psn;

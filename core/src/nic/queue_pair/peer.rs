@@ -4,6 +4,7 @@ use crate::nic::device::flow::Flow;
 use crate::nic::requests::event::Event;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
+use crate::wire::{OpcodeInfo, Operation};
 
 impl QueuePair {
     /// Notes that a packet has come before the queue pair is ready to send: the peer knows that the
@@ -33,13 +34,32 @@ impl QueuePair {
                 let (source, destination) = outer.hosts();
                 let ours = path.outer().hosts() == (destination, source);
                 if ours {
-                    self.known_flow = number;
+                    // Packets that are marked have a flow of their own, and are always looked at.
+                    if !outer.is_marked() {
+                        self.known_flow = number;
+                    }
                     if path.outer().ethernet().destination != outer.ethernet().source {
                         common.raise(Event::PathChanged(qpn), &mut self.path_changed_pending);
                     }
                 }
                 ours
             }
+        }
+    }
+
+    /// Notes that a switch has marked a packet. The peer is told of marked requests, which it has
+    /// sent. Marked responses are this side's affair, since it has asked for them. Marked
+    /// acknowledgements are nobody's.
+    #[cold]
+    pub fn note_mark(&mut self, info: OpcodeInfo) {
+        if !info.is_response()
+            && let Some(arrivals) = &mut self.responder.arrivals
+        {
+            arrivals.marked = arrivals.marked.wrapping_add(1);
+        } else if info.operation == Operation::ReadResponse
+            && let Some(control) = &mut self.requester.control
+        {
+            control.response_marked();
         }
     }
 

@@ -54,7 +54,9 @@ impl QueuePair {
     #[inline]
     pub fn arm(&self, common: &mut Common) {
         let (r, probe_at) = (&self.requester, self.probe.map(|probe| probe.again));
-        let times = [self.responder.look_at, r.retry_at, r.resume_at, probe_at];
+        let suspects_at = r.repair.as_ref().and_then(|repair| repair.suspects_at());
+        let paced = r.control.as_ref().and_then(|control| control.waits_until(common.now));
+        let times = [self.responder.look_at, r.retry_at, r.resume_at, probe_at, suspects_at, paced];
         if let Some(at) = times.into_iter().flatten().min() {
             common.timers.arm(timer_of(self.shared.place), at);
         }

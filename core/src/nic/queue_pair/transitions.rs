@@ -1,7 +1,7 @@
 //! Transitions between a queue pair's states, and what each changes.
 
 use crate::encap::Path;
-use crate::nic::config::connection::{Change, Connection};
+use crate::nic::config::connection::{Change, Connection, Sending};
 use crate::nic::config::errors::ChangeError;
 use crate::nic::config::queue_pair_state::State;
 use crate::nic::identifiers::{PeerId, timer_of};
@@ -39,13 +39,20 @@ impl QueuePair {
         }
         match change {
             Change::Init { rights, pkey } => (self.rights, self.pkey) = (rights, pkey),
-            Change::ReadyToReceive(connection) => self.connect(*connection),
+            Change::ReadyToReceive(connection) => self.connect(*connection, common.lossless),
             Change::ReadyForDatagrams { qkey, mtu } => (self.qkey, self.mtu) = (qkey, mtu),
             Change::ReadyToSend(sending) => {
                 if !(1..=MOST_UNDER_WAY).contains(&sending.window) {
                     return Err(ChangeError::Window(sending.window));
                 }
-                self.requester.start(sending, common.lossless && self.service() == Service::Rc);
+                // What is unreliable is never acknowledged, and so nothing is learned of its path.
+                let reliable = self.service() == Service::Rc;
+                let congestion = sending.congestion && reliable;
+                let sending = Sending { congestion, ..sending };
+                self.requester.start(sending, self.mtu, common.lossless && reliable);
+                if self.requester.control.is_some() {
+                    self.path = self.path.take().map(Path::ecn_capable);
+                }
                 self.watch_peer(common);
             }
             Change::Drain | Change::Resume => {}
@@ -80,13 +87,13 @@ impl QueuePair {
     }
 
     /// Notes the peer, and how this side responds to it.
-    fn connect(&mut self, connection: Connection) {
+    fn connect(&mut self, connection: Connection, lossless: bool) {
         self.has_received = false;
         self.peer_qpn = connection.peer;
         self.peer_guid = connection.peer_guid.unwrap_or(CaGuid(0));
         self.mtu = connection.mtu;
         self.known_flow = 0;
-        self.responder.start(&connection);
+        self.responder.start(&connection, lossless);
         self.path = Some(connection.path);
     }
 
@@ -113,6 +120,7 @@ impl QueuePair {
     /// delivery failure notice.
     pub fn leave_peer(&mut self, common: &mut Common) {
         let place = self.shared.place;
+        self.drop_held(common);
         common.owing.retain(|&other| other != place);
         let refused = matches!(self.responder.owed, OwedAcknowledgement::Nak(_));
         (self.responder.owed, self.responder.is_owing) = (OwedAcknowledgement::Nothing, false);

@@ -14,6 +14,9 @@ impl QueuePair {
     /// completes the requests that are complete. Reads and atomic operations are only complete when
     /// their responses have come: if one has not, it was lost, and is requested again.
     pub fn acknowledge_up_to(&mut self, psn: Psn, common: &mut Common) {
+        if self.requester.is_repairing() {
+            return self.acknowledge_repaired(psn, common);
+        }
         let beyond = psn.add(1);
         let before = self.requester.oldest_psn;
         let (qpn, r) = (self.number(), &mut self.requester);
@@ -54,7 +57,9 @@ impl QueuePair {
         if self.requester.oldest_psn != before {
             self.restart_response_timer(psn, common);
         }
-        if missing {
+        if missing && self.requester.selective {
+            self.repair_responses(psn, common);
+        } else if missing {
             self.request_missing_response(common);
         }
     }
@@ -70,12 +75,12 @@ impl QueuePair {
         if r.next_psn.distance_from(r.oldest_psn) < 0 {
             r.move_cursor(r.oldest_psn, self.mtu);
         }
-        r.rerequested = None;
+        (r.rerequested, r.probes) = (None, 0);
         r.rto.take_sample(psn, common.now, &common.clock_jumps);
         // What came from the peer ends the wait that its RNR NAK asked for.
         r.resume_at = None;
         let waits = r.under_way() > 0 && !common.lossless;
-        r.retry_at = waits.then(|| common.now + r.response_timeout(common));
+        r.retry_at = waits.then(|| common.now + r.first_timeout(common));
         (r.timer_set_at, r.last_progress) = (common.now, common.now);
         if let Some(at) = r.retry_at {
             self.arm_by(at, common);
@@ -87,7 +92,7 @@ impl QueuePair {
     pub(crate) fn continue_after_progress(&mut self, common: &mut Common) {
         let r = &mut self.requester;
         (r.tries, r.rnr_tries) = (0, 0);
-        r.open_window = r.policy.window.min(r.open_window * 2);
+        r.reopen_window();
         if self.state == State::Draining && !self.requester.has_outstanding() {
             common.raise(Event::Drained(self.number()), &mut self.drained_pending);
         }

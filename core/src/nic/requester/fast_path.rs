@@ -25,7 +25,7 @@ impl Requester {
         if self.cursor != self.begun || self.next_psn != self.unsent_psn {
             return (0, 0);
         }
-        let window = self.open_window.saturating_sub(self.under_way()) as usize;
+        let window = self.window_left(self.under_way()) as usize;
         let receives = match self.receives_left().map(|receives| receives.max(0) as usize) {
             // With nothing under way, one message may always be sent to ask.
             Some(receives) if self.cursor == 0 => receives.max(1),
@@ -125,6 +125,7 @@ impl QueuePair {
         }
         if sent > 0 {
             *promised -= sent;
+            r.note_sent(r.next_psn, sent as u32, common.now);
             (r.next_psn, r.unsent_psn) = (next, next);
             if !LOSSLESS {
                 r.unasked = before + (sent - asked) as u32;

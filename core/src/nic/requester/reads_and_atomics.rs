@@ -9,18 +9,28 @@ use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
 use crate::nic::state::turns::{MOST_UNDER_WAY, NotSent, RequesterTurn};
 use crate::wire::{
-    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, RemoteAddr, Reth,
+    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, PathMtu, RemoteAddr, Reth,
+    Rkey,
 };
 
-/// The most packets of a read that are requested at once, however wide the window is.
-const LONGEST_PART: u32 = 1 << 21;
+/// The most requests of a part that are under way at a time, where it is requested by and by.
+const MOST_OF_PART: u32 = 4;
 
 impl Requester {
-    /// How many packets of a read are requested at once: half a window, so that one half comes
-    /// while the other is requested. Parts begin at multiples of this, also when they are requested
+    /// How many packets of a read are requested at once. Parts begin at multiples of this, also when they are requested
     /// again from their middle on, so that no repetition reaches further than what it repeats.
-    fn packets_per_read_part(&self) -> u32 {
-        (self.policy.window / 2).clamp(1, LONGEST_PART)
+    pub(crate) fn packets_per_read_part(&self) -> u32 {
+        self.policy.read_part
+    }
+
+    /// How many packets of a read are requested at once now. Where the window is smaller than a
+    /// part, that is half a window, one after the other, if the peer serves so many reads at a time.
+    fn most_requested(&self) -> u32 {
+        let serves = self.reads_outstanding + MOST_OF_PART <= self.policy.reads.into();
+        match &self.control {
+            Some(control) if serves => (control.window() / 2).max(1),
+            _ => u32::MAX,
+        }
     }
 }
 
@@ -47,12 +57,13 @@ impl QueuePair {
         let (plain, r, mtu) = (S::PLAIN.is_some(), &mut self.requester, self.mtu);
         let (part, first) =
             if plain { (1, true) } else { (r.packets_per_read_part(), r.next_psn == r.unsent_psn) };
-        let under_way = r.under_way();
-        if first && r.reads_outstanding >= r.policy.reads.into()
-            || under_way + part > MOST_UNDER_WAY
+        let (under_way, begins_part) = (r.under_way(), r.cursor_packet.is_multiple_of(part));
+        if first && begins_part && r.reads_outstanding >= r.policy.reads.into()
+            || under_way + part > MOST_UNDER_WAY.min(r.span)
         {
             return Err(NotSent::TurnEnded(RequesterTurn::Idle));
         }
+        let most = if plain { 1 } else { r.most_requested() };
         let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.cursor)) else {
             return Err(NotSent::TurnEnded(RequesterTurn::Idle));
         };
@@ -60,16 +71,14 @@ impl QueuePair {
             true => (1, 1),
             false => {
                 let left = mtu.packets(posted.len) - r.cursor_packet;
-                (left, left.min(part - r.cursor_packet % part))
+                (left, left.min(part - r.cursor_packet % part).min(most))
             }
         };
         let bth = Bth::new(Opcode::RcReadRequest, self.peer_qpn, r.next_psn).with_pkey(self.pkey);
         let pushed = match (S::PLAIN, posted.request.operation) {
             (None | Some(Plain::Read), Operation::Read { address, rkey }) => {
-                let at = if plain { 0 } else { r.cursor_packet * mtu.bytes() as u32 };
-                let address = RemoteAddr(address.0.wrapping_add(at.into()));
-                let len = (posted.len - at).min(packets.saturating_mul(mtu.bytes() as u32));
-                let reth = Reth { address, rkey, length: DmaLength(len) };
+                let packet = if plain { 0 } else { r.cursor_packet };
+                let reth = read_part((address, rkey), posted.len, packet, packets, mtu);
                 outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, &[][..])
             }
             (None | Some(Plain::Atomic), operation) => {
@@ -91,7 +100,7 @@ impl QueuePair {
         // to report the delivery.
         (r.mid_message_ticket, r.last_memory_psn) = (mark, r.next_psn);
         if first {
-            r.reads_outstanding += 1;
+            r.reads_outstanding += u32::from(begins_part);
             r.msn_offset = r.msn_offset.wrapping_add(u32::from(packets < left));
         }
         self.start_response_timer(common);
@@ -120,9 +129,24 @@ impl QueuePair {
     }
 }
 
+/// Returns the header that requests `packets` of a read of `len` bytes from one of them on.
+#[inline(always)]
+pub(crate) fn read_part(
+    (address, rkey): (RemoteAddr, Rkey),
+    len: u32,
+    packet: u32,
+    packets: u32,
+    mtu: PathMtu,
+) -> Reth {
+    let mtu = mtu.bytes() as u32;
+    let at = packet * mtu;
+    let address = RemoteAddr(address.0.wrapping_add(at.into()));
+    Reth { address, rkey, length: DmaLength((len - at).min(packets.saturating_mul(mtu))) }
+}
+
 /// Returns the opcode and the header of an atomic operation.
 #[inline(always)]
-fn atomic(operation: Operation) -> Option<(Opcode, AtomicEth)> {
+pub(crate) fn atomic(operation: Operation) -> Option<(Opcode, AtomicEth)> {
     let (opcode, address, rkey, swap_or_add, compare) = match operation {
         Operation::CompareSwap { address, rkey, compare, swap } => {
             (Opcode::RcCompareSwap, address, rkey, swap, compare)

@@ -1,15 +1,19 @@
 //! Responses: the acknowledgements and responses that come from the peer.
 
+use std::ops::Range;
+
+use crate::nic::protection::key_table::KeyTable;
+use crate::nic::protection::segment::Domain;
 use crate::nic::requests::failure::Cause;
 use crate::nic::requests::gather::scatter;
-use crate::nic::requests::memory::Data;
+use crate::nic::requests::memory::{Data, Memory};
 use crate::nic::requests::work_request::Operation as WorkOperation;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::{Blamed, QueuePair};
 use crate::payload::Payload;
 use crate::planted::{Bug, planted};
 use crate::wire::{
-    Aeth, AtomicValue, Extensions, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Verdict,
+    Aeth, AtomicValue, Credits, Extensions, Msn, Nak, OpcodeInfo, Operation, Packet, Psn, Verdict,
 };
 
 impl QueuePair {
@@ -29,6 +33,16 @@ impl QueuePair {
         match (info.operation, headers.extensions) {
             (Operation::Acknowledge, Extensions::Aeth(aeth)) => {
                 self.receive_acknowledge(headers.bth.psn(), aeth, common);
+            }
+            (Operation::Acknowledge, Extensions::AethReport(aeth, report)) => {
+                let psn = headers.bth.psn();
+                match aeth.syndrome.verdict() {
+                    Verdict::Ack(credits) => {
+                        let last = last_receive(aeth, credits);
+                        self.receive_report(psn, last, report, packet.payload, common);
+                    }
+                    _ => self.receive_acknowledge(psn, aeth, common),
+                }
             }
             (
                 Operation::AtomicAcknowledge,
@@ -56,16 +70,18 @@ impl QueuePair {
 
     /// Takes the credit of a response: how many receives the peer has.
     #[inline]
-    fn take_credits(&mut self, aeth: Aeth) {
+    pub(crate) fn take_credits(&mut self, aeth: Aeth) {
         if let Verdict::Ack(credits) = aeth.syndrome.verdict() {
-            let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
-            self.set_credit(last);
+            self.set_credit(last_receive(aeth, credits));
         }
     }
 
     /// Takes the result of an atomic operation.
     #[inline(always)]
     fn receive_atomic_response(&mut self, psn: Psn, aeth: Aeth, before: u64, common: &mut Common) {
+        if self.repairs_response(psn) {
+            return self.repair_response(psn, Some(aeth), Some(before), &[][..], common);
+        }
         if !self.is_next_response(psn, common) {
             return;
         }
@@ -83,6 +99,7 @@ impl QueuePair {
             self.complete_head(before, common);
         }
         self.restart_response_timer(psn, common);
+        self.learn_from_response(psn, common);
     }
 
     /// Takes a packet of what was read. Whether its opcode says first, middle or last does not
@@ -90,6 +107,13 @@ impl QueuePair {
     #[inline(always)]
     fn receive_read_response<P: Payload>(&mut self, packet: &Packet<P>, common: &mut Common) {
         let psn = packet.headers.bth.psn();
+        if self.repairs_response(psn) {
+            let aeth = match packet.headers.extensions {
+                Extensions::Aeth(aeth) => Some(aeth),
+                _ => None,
+            };
+            return self.repair_response(psn, aeth, None, packet.payload, common);
+        }
         if !self.is_next_response(psn, common) {
             return;
         }
@@ -103,14 +127,8 @@ impl QueuePair {
             common.counters.stray_answers += 1;
             return;
         };
-        let (found, expected) = (packet.payload.len(), (len - at).min(mtu));
-        if found != expected {
-            let (found, expected) = (found as u16, expected as u16);
-            let cause = Cause::AnswerLength { found, expected };
-            return self.break_with(cause, Blamed::Request(0), common);
-        }
-        let at = if planted(Bug::MisplacesAnswers) { 0 } else { at };
-        if let Err(cause) = scatter(memory, at, packet.payload, &common.keys, domain) {
+        let part = at..len.min(at + mtu);
+        if let Err(cause) = put_read(memory, part, packet.payload, &common.keys, domain) {
             return self.break_with(cause, Blamed::Request(0), common);
         }
         common.counters.answers_received += 1;
@@ -121,6 +139,7 @@ impl QueuePair {
             self.complete_head(0, common);
         }
         self.restart_response_timer(psn, common);
+        self.learn_from_response(psn, common);
     }
 
     /// Takes an acknowledgement, positive or negative.
@@ -128,8 +147,7 @@ impl QueuePair {
     fn receive_acknowledge(&mut self, psn: Psn, aeth: Aeth, common: &mut Common) {
         match aeth.syndrome.verdict() {
             Verdict::Ack(credits) => {
-                let last = credits.map(|credits| aeth.msn.add(u32::from(credits.messages())));
-                self.receive_ack(psn, last, common);
+                self.receive_ack(psn, last_receive(aeth, credits), common);
             }
             Verdict::Nak(Nak::SequenceError) => self.receive_sequence_nak(psn, common),
             Verdict::ReceiverNotReady(timer) => {
@@ -155,7 +173,7 @@ impl QueuePair {
     /// Takes a positive acknowledgement of packet `psn`. `last` is the last message that the peer
     /// has a receive for, if it said so.
     #[inline]
-    fn receive_ack(&mut self, psn: Psn, last: Option<Msn>, common: &mut Common) {
+    pub(crate) fn receive_ack(&mut self, psn: Psn, last: Option<Msn>, common: &mut Common) {
         if !self.is_under_way(psn) && !planted(Bug::BelievesAnyAcknowledgement) {
             // A duplicate of the newest acknowledgement brings news of receives; others bring
             // nothing.
@@ -215,4 +233,29 @@ impl QueuePair {
         common.counters.stray_answers += u64::from(!under_way);
         under_way
     }
+}
+
+/// The last message that the peer has a receive for, as an acknowledgement says it.
+#[inline]
+fn last_receive(aeth: Aeth, credits: Option<Credits>) -> Option<Msn> {
+    credits.map(|credits| aeth.msn.add(u32::from(credits.messages())))
+}
+
+/// Puts the payload of a response where it belongs: in the part of a read's memory that the packet
+/// is to bring.
+#[inline(always)]
+pub(crate) fn put_read<P: Payload>(
+    memory: &mut Memory,
+    part: Range<usize>,
+    payload: P,
+    keys: &KeyTable,
+    domain: Domain,
+) -> Result<(), Cause> {
+    let (found, expected) = (payload.len(), part.len());
+    if found != expected {
+        let (found, expected) = (found as u16, expected as u16);
+        return Err(Cause::AnswerLength { found, expected });
+    }
+    let at = if planted(Bug::MisplacesAnswers) { 0 } else { part.start };
+    scatter(memory, at, payload, keys, domain)
 }

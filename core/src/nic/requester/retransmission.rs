@@ -11,6 +11,10 @@ use crate::nic::state::requester::{Requester, RetryPolicy};
 use crate::planted::{Bug, planted};
 use crate::wire::{PathMtu, Psn, RnrTimer};
 
+/// How often a peer is asked what it has before a time-out. Each time is twice as long after the one
+/// before.
+const MOST_PROBES: u8 = 3;
+
 /// The longest time between two tries, unless the path takes longer.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
@@ -19,6 +23,20 @@ impl Requester {
     /// several tries were made.
     pub fn response_timeout(&self, common: &Common) -> Duration {
         self.rto.timeout().min(common.peers.limits.busy / 4)
+    }
+
+    /// How long to wait for an acknowledgement at first. Where only what is missing is sent again, the
+    /// peer is asked before the time-out is over what has become of the oldest packet.
+    pub fn first_timeout(&self, common: &Common) -> Duration {
+        self.probe_timeout(common).unwrap_or(self.response_timeout(common))
+    }
+
+    /// How long to wait before the peer is asked what it has, if that is to be done before the
+    /// time-out is over.
+    fn probe_timeout(&self, common: &Common) -> Option<Duration> {
+        let asks = self.selective && self.tries == 0 && self.probes < MOST_PROBES;
+        let timeout = Some(self.rto.probe_timeout() * (1 << self.probes)).filter(|_| asks)?;
+        Some(timeout).filter(|timeout| *timeout < self.response_timeout(common))
     }
 
     /// Takes the answer to the packet that was sent again after a time-out. If the peer has more
@@ -70,6 +88,9 @@ impl Requester {
 impl QueuePair {
     /// Sends everything from `psn` on again.
     pub fn retransmit_from(&mut self, psn: Psn, common: &mut Common) {
+        if self.requester.selective {
+            return self.lose_refused(psn, common);
+        }
         let (from, _) = self.requester.position_of(psn, self.mtu);
         if self.requester.has_copied(from) {
             return self.break_with(Cause::NotKept, Blamed::Request(from), common);
@@ -90,6 +111,11 @@ impl QueuePair {
     /// Sends the oldest packet again. Its acknowledgement says whether the peer is there, and what
     /// it has: to send all of the window again at once would often be for nothing.
     fn retransmit_oldest(&mut self, common: &mut Common) {
+        if self.requester.selective {
+            self.requester.shut_window();
+            self.requester.rto.discard_sample();
+            return self.lose_all_again(common);
+        }
         let oldest = self.requester.oldest_psn;
         let open =
             self.requester.timeout_retry.map_or(self.requester.open_window, |(_, before)| before);
@@ -145,7 +171,8 @@ impl QueuePair {
         let at = common.now + wait.delay();
         (r.resume_at, r.retry_at) = (Some(at), None);
         // The oldest packet is the refused one, unless responses from before it are missing.
-        self.retransmit_from(self.requester.oldest_psn, common);
+        let from = if self.requester.selective { psn } else { self.requester.oldest_psn };
+        self.retransmit_from(from, common);
         self.arm_by(at, common);
     }
 
@@ -157,9 +184,13 @@ impl QueuePair {
         }
         if self.requester.retry_at.is_some_and(|at| at <= common.now)
             && !self.requester.response_timer_was_early(common)
+            && !self.waits_to_repair(common)
         {
             self.requester.retry_at = None;
-            if self.requester.has_outstanding() && self.state.requests() {
+            let waits = self.requester.has_outstanding() && self.state.requests();
+            if waits && self.requester.probe_timeout(common).is_some() {
+                self.probe_tail(common);
+            } else if waits {
                 common.counters.timeouts += 1;
                 tracing::debug!(qpn = self.number().get(), tries = self.requester.tries, "timeout");
                 let since = common.peers.silent_since(self.peer_id, self.requester.last_progress);
@@ -180,6 +211,33 @@ impl QueuePair {
         }
     }
 
+    /// Sends the oldest packet again before the time-out is over, since nothing that was sent behind
+    /// it has told that it is missing.
+    fn probe_tail(&mut self, common: &mut Common) {
+        common.counters.tail_probes += 1;
+        let r = &mut self.requester;
+        r.probes += 1;
+        if r.probes > 1 {
+            r.shut_window();
+        }
+        let timeout = r.first_timeout(common);
+        (r.retry_at, r.timer_set_at) = (Some(common.now + r.varied(timeout)), common.now);
+        self.lose_oldest(common);
+    }
+
+    /// Sets the retransmission timer anew, since something has arrived, though the oldest packet has
+    /// not.
+    pub fn start_response_timer_anew(&mut self, common: &mut Common) {
+        let r = &mut self.requester;
+        if r.under_way() > 0 && r.tries == 0 && r.resume_at.is_none() {
+            r.probes = 0;
+            let timeout = r.first_timeout(common);
+            let at = common.now + r.varied(timeout);
+            (r.retry_at, r.timer_set_at) = (Some(at), common.now);
+            self.arm_by(at, common);
+        }
+    }
+
     /// Sees to it that what was sent is completed or sent again: sets the retransmission timer, or
     /// on a lossless device enters the queue pair in the list of those that await deliveries.
     #[inline(always)]
@@ -191,7 +249,8 @@ impl QueuePair {
                 common.awaiting_delivery.push(self.shared.place);
             }
         } else if r.retry_at.is_none() {
-            let mut at = common.now + r.response_timeout(common);
+            let timeout = r.first_timeout(common);
+            let mut at = common.now + r.varied(timeout);
             if r.tries == 0 {
                 r.last_progress = common.now;
             } else if r.tries >= LEAST_QUESTIONS {

@@ -41,10 +41,22 @@ impl QueuePair {
         if !self.state.requests() || self.requester.resume_at.is_some() {
             return RequesterTurn::Idle;
         }
+        if self.waits_for_pace(common) {
+            return RequesterTurn::Idle;
+        }
         let datagrams = self.service() == Service::Ud;
         // Once a turn is enough, since a request that is posted meanwhile rings the doorbell.
         self.requester.work.refresh();
         let (mut turn, mut promised, mut left) = (RequesterTurn::More, 0, most as usize);
+        if self.requester.is_spaced() {
+            left = 1;
+        }
+        if self.requester.is_repairing() {
+            match self.send_lost(left, common, outbox) {
+                Ok(sent) => left -= sent,
+                Err(stopped) => return stopped,
+            }
+        }
         while left > 0 {
             let sent = match datagrams {
                 true => self.send_datagram(common, outbox).map(|()| 1),
@@ -181,7 +193,7 @@ impl QueuePair {
             true => r.next_psn.distance_from(r.oldest_psn) as u32,
             false => r.under_way(),
         };
-        if under_way >= r.open_window {
+        if r.window_left(under_way) == 0 {
             return Err(RequesterTurn::Idle);
         }
         let (cursor, again) = (r.cursor, !plain && r.next_psn != r.unsent_psn);

@@ -6,7 +6,7 @@ use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::responder::OwedAcknowledgement;
 use crate::nic::state::turns::ResponderTurn;
 use crate::planted::{Bug, planted};
-use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode, Service};
+use crate::wire::{Aeth, Bth, Extensions, Headers, Opcode, Report, Service};
 
 impl QueuePair {
     /// Sends some of what the peer is owed: first the responses to reads and atomic operations,
@@ -27,11 +27,11 @@ impl QueuePair {
         if self.responder.keep_alive_due && self.send_keep_alive(common, outbox).is_err() {
             return ResponderTurn::DeviceFull;
         }
-        let r = &mut self.responder;
         let Some(path) = &self.path else {
-            r.owed = OwedAcknowledgement::Nothing;
+            self.responder.owed = OwedAcknowledgement::Nothing;
             return ResponderTurn::AllSent;
         };
+        let r = &self.responder;
         let (psn, syndrome) = match r.owed {
             OwedAcknowledgement::Nothing => return ResponderTurn::AllSent,
             OwedAcknowledgement::Ack if planted(Bug::AcknowledgesAhead) => {
@@ -42,10 +42,21 @@ impl QueuePair {
         };
         let bth = Bth::new(Opcode::RcAcknowledge, self.peer_qpn, psn).with_pkey(self.pkey);
         let aeth = Aeth { syndrome, msn: r.msn };
-        let headers = Headers { bth, extensions: Extensions::Aeth(aeth) };
-        if outbox.push(path, headers, &[][..]).is_err() {
+        let pushed = match &r.arrivals {
+            Some(arrivals) if r.owed == OwedAcknowledgement::Ack => {
+                let mut bits = [0; Report::MOST_BITS / 8];
+                let held = arrivals.held.as_ref();
+                let len = held.map_or(0, |held| held.bits(r.expected_psn, &mut bits));
+                let extensions = Extensions::AethReport(aeth, self.report(arrivals, common.now));
+                let bth = bth.with_opcode(Opcode::RcAcknowledgeSelective);
+                outbox.push(path, Headers { bth, extensions }, &bits[..len])
+            }
+            _ => outbox.push(path, Headers { bth, extensions: Extensions::Aeth(aeth) }, &[][..]),
+        };
+        if pushed.is_err() {
             return ResponderTurn::DeviceFull;
         }
+        let r = &mut self.responder;
         common.counters.sent += 1;
         common.counters.acks_sent += u64::from(r.owed == OwedAcknowledgement::Ack);
         r.clear_owed();

@@ -4,6 +4,7 @@
 pub(crate) mod acknowledgements;
 pub(crate) mod datagrams;
 pub(crate) mod fast_path;
+pub(crate) mod holding;
 pub(crate) mod outcomes;
 pub(crate) mod reads_and_atomics;
 pub(crate) mod receives;

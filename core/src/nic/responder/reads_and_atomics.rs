@@ -67,7 +67,10 @@ impl QueuePair {
         }
         let Reth { address, rkey, length } = reth;
         let read = Response::Read { psn, address, rkey, left: length.0, begun: false };
-        self.responder.resources.add_repeated(read, packets);
+        match self.responder.is_selective() {
+            true => self.responder.resources.add_repair(read, self.mtu.bytes()),
+            false => self.responder.resources.add_repeated(read, packets),
+        }
         common.list_owing(self);
     }
 
@@ -103,9 +106,13 @@ impl QueuePair {
             let _ = self.execute_atomic(headers, &common.keys);
             return common.list_owing(self);
         }
+        let selective = self.responder.is_selective();
         let (psn, resources) = (headers.bth.psn(), &mut self.responder.resources);
         let Some(before) = resources.result(psn) else { return };
-        resources.add_repeated(Response::Atomic { psn, before }, 1);
+        match selective {
+            true => resources.add_repair(Response::Atomic { psn, before }, 0),
+            false => resources.add_repeated(Response::Atomic { psn, before }, 1),
+        }
         common.list_owing(self);
     }
 }

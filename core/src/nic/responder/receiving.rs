@@ -47,8 +47,9 @@ impl QueuePair {
         } else if ahead < 0 && !planted(Bug::TakesDuplicates) {
             return self.receive_duplicate(packet.headers, info, common);
         } else if ahead > 0 && !planted(Bug::IgnoresGaps) {
-            return self.receive_beyond_gap(packet.headers, info, common);
+            return self.receive_beyond_gap(packet, ahead, info, common);
         }
+        let holds = self.responder.holds();
         match self.execute(packet, info, common) {
             Ok(Reply::Acknowledgement) => {
                 self.count_accepted(packet.payload.len(), bth.ack_request(), info.service, common);
@@ -60,7 +61,10 @@ impl QueuePair {
             Err(_) if info.service == Service::Uc && !planted(Bug::BreaksInsteadOfPassingOver) => {
                 self.drop_unreliable_message(bth, common);
             }
-            Err(refusal) => self.refuse_request(refusal, common),
+            Err(refusal) => return self.refuse_request(refusal, common),
+        }
+        if holds {
+            self.carry_out_held(bth.psn(), common);
         }
     }
 
@@ -109,7 +113,15 @@ impl QueuePair {
             Operation::CompareSwap | Operation::FetchAdd => {
                 self.repeat_atomic(headers, common);
             }
-            _ => common.owe(self, OwedAcknowledgement::Ack),
+            _ => {
+                // A keep-alive packet, which writes nothing, is no sign of impatience.
+                let is_empty =
+                    matches!(headers.extensions, Extensions::Reth(reth) if reth.length.0 == 0);
+                if !is_empty {
+                    self.count_repeated();
+                }
+                common.owe(self, OwedAcknowledgement::Ack);
+            }
         }
     }
 
@@ -128,10 +140,19 @@ impl QueuePair {
 
     /// Takes a packet from beyond a gap in the sequence numbers.
     #[cold]
-    fn receive_beyond_gap(&mut self, headers: Headers, info: OpcodeInfo, common: &mut Common) {
+    fn receive_beyond_gap<P: Payload>(
+        &mut self,
+        packet: &Packet<P>,
+        ahead: i32,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) {
         common.counters.out_of_sequence += 1;
         if common.lossless {
-            return self.receive_after_refused(headers, info, common);
+            return self.receive_after_refused(packet.headers, info, common);
+        }
+        if self.responder.is_selective() {
+            return self.keep_beyond_gap(packet, ahead as u32, common);
         }
         if !self.responder.nak_sent || planted(Bug::RefusesEachPacket) {
             self.responder.nak_sent = true;
@@ -167,7 +188,7 @@ impl QueuePair {
 
     /// Executes the expected request packet, or does nothing at all if it is refused.
     #[inline(always)]
-    fn execute<P: Payload>(
+    pub(super) fn execute<P: Payload>(
         &mut self,
         packet: &Packet<P>,
         info: OpcodeInfo,

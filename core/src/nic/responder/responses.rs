@@ -25,7 +25,7 @@ impl QueuePair {
         most: u32,
     ) -> ResponderTurn {
         for _ in 0..most {
-            let Some(&OwedResponse { response, repeated }) = self.responder.resources.owed.front()
+            let Some(&OwedResponse { response, repeated }) = self.responder.resources.front()
             else {
                 break;
             };
@@ -57,13 +57,17 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.answers_sent += 1;
         let r = &mut self.responder;
-        match (rest, r.resources.owed.front_mut()) {
+        match (rest, r.resources.front_mut()) {
             (Some(rest), Some(front)) => front.response = rest,
-            _ => drop(r.resources.owed.pop_front()),
+            _ => r.resources.pop_front(),
         }
         // The response acknowledges its own packet, and all before it.
-        if r.owed == OwedAcknowledgement::Ack && psn.add(1) == r.expected_psn {
-            r.clear_owed();
+        // But it does not name those that are kept from beyond a gap.
+        if r.owed == OwedAcknowledgement::Ack
+            && psn.add(1) == r.expected_psn
+            && !self.responder.holds()
+        {
+            self.responder.clear_owed();
         }
     }
 
@@ -72,7 +76,7 @@ impl QueuePair {
     /// peer ignores the NAK, and nothing breaks.
     #[cold]
     fn refuse_repeated(&mut self, common: &mut Common) {
-        if let Some(front) = self.responder.resources.owed.front_mut() {
+        if let Some(front) = self.responder.resources.front_mut() {
             common.counters.fatal_naks_sent += 1;
             front.response = Response::Refusal { psn: front.response.psn() };
         }
@@ -81,7 +85,7 @@ impl QueuePair {
     /// Refuses a read after it was accepted, since its key was revoked meanwhile.
     #[cold]
     fn refuse_accepted_read(&mut self, psn: Psn, why: KeyError, common: &mut Common) {
-        self.responder.resources.owed.clear();
+        self.responder.resources.clear_owed();
         self.responder.expected_psn = psn;
         common.counters.fatal_naks_sent += 1;
         common.owe(self, OwedAcknowledgement::Nak(Syndrome::nak(Nak::RemoteAccess)));

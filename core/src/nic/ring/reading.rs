@@ -102,6 +102,16 @@ impl<T> Consumer<T> {
         })
     }
 
+    /// Returns the value that was seen behind `index` others, and leaves it in the ring.
+    pub fn seen_mut(&mut self, index: usize) -> Option<&mut T> {
+        if index >= self.tail.wrapping_sub(self.head) {
+            return None;
+        }
+        let at = self.head.wrapping_add(index);
+        // SAFETY: it is as in `seen`, and `self` is borrowed such that there is no other reference.
+        Some(self.slots.at(at).with_mut(|slot| unsafe { &mut *slot.cast::<T>() }))
+    }
+
     /// Returns the value at the head, and leaves it in the ring.
     #[inline]
     pub fn front(&mut self) -> Option<&mut T> {

@@ -16,6 +16,7 @@ use crate::nic::queues::completion_slots::{CompletionSlots, Purpose, in_use};
 use crate::nic::queues::receives::SharedReceives;
 use crate::nic::requests::completion::Completion;
 use crate::nic::requests::event::Event;
+use crate::nic::selective::held::HeldMemory;
 use crate::nic::state::addresses::Addresses;
 use crate::nic::state::delivery_failures::{DELIVERY_FAILURES, DeliveryFailures};
 use crate::nic::state::full_links::FullLinks;
@@ -69,6 +70,8 @@ pub(crate) struct Common {
     pub addresses: Addresses,
     pub most_addresses: usize,
     pub management: Mailbox,
+    /// The memory for packets from beyond gaps.
+    pub held: HeldMemory,
 }
 
 impl Common {

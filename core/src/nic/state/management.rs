@@ -64,7 +64,7 @@ impl Way {
 fn fresh(outer: Outer) -> Outer {
     // A peer may ask switches to mark its packets. This side does not act on marks, and asks for
     // none.
-    let unmarked = |class: u8| class & !ECN;
+    let unmarked = |class: u8| class & !Outer::ECN;
     let ipv6 =
         |ip: Ipv6| Ipv6 { traffic_class: unmarked(ip.traffic_class), hop_limit: Outer::HOPS, ..ip };
     match outer {
@@ -75,10 +75,6 @@ fn fresh(outer: Outer) -> Outer {
         Outer::V2Ipv6(e, ip, udp) => Outer::V2Ipv6(e, ipv6(ip), udp),
     }
 }
-
-/// The bits of a traffic class for explicit congestion notification, all of which are set where
-/// there was congestion.
-const ECN: u8 = 3;
 
 /// A management datagram that was received.
 #[derive(Clone, Debug)]

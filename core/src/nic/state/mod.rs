@@ -1,6 +1,7 @@
 //! The state of a NIC's queue pairs, and what they share: structs with small methods of their own.
 
 pub(crate) mod addresses;
+pub(crate) mod arrivals;
 pub(crate) mod common;
 pub(crate) mod delivery_failures;
 pub(crate) mod full_links;

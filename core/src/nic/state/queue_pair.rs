@@ -212,6 +212,7 @@ impl QueuePair {
         let r = &self.responder;
         let clear =
             !r.nak_sent && matches!(r.inbound, InboundMessage::Nothing) && r.kept_receive.is_none();
+        let clear = clear && !r.holds();
         self.expected_likeness = if clear { self.ready_likeness } else { Prediction::NONE };
     }
 

@@ -6,9 +6,12 @@
 //! from how many packets of the request at the head are acknowledged.
 
 use crate::nic::config::connection::Sending;
+use crate::nic::congestion::control::Control;
 use crate::nic::queues::completion_slots::CompletionSlots;
 use crate::nic::queues::posted::Posted;
 use crate::nic::ring::Consumer;
+use crate::nic::selective::REACH;
+use crate::nic::selective::repair::Repair;
 use crate::nic::state::retransmission_timeout::Rto;
 use crate::nic::state::turns::{QUANTUM, RequesterTurn};
 use crate::time::{Time, nanos};
@@ -80,6 +83,19 @@ pub(crate) struct Requester {
     pub local_write_done: bool,
     /// The sequence number behind the last packet that was sent to access the peer's memory.
     pub last_memory_psn: Psn,
+    /// Whether the peer keeps packets from beyond a missing one, so that only this one is sent again.
+    pub selective: bool,
+    /// How often the oldest packet was sent again to ask what has become of it, before a time-out.
+    pub probes: u8,
+    /// What is known of missing packets, once any were.
+    pub repair: Option<Box<Repair>>,
+    /// How many packets under way take no room in the window, since they have arrived.
+    pub arrived_ahead: u32,
+    /// How many sequence numbers the packets under way may span: where only what is missing is sent
+    /// again, as many as are kept track of.
+    pub span: u32,
+    /// How much may be under way by what is known of the path, if congestion is controlled.
+    pub control: Option<Box<Control>>,
 }
 
 /// The part of [`Sending`] that is still needed after the start.
@@ -89,16 +105,44 @@ pub(crate) struct RetryPolicy {
     pub window: u32,
     pub retries: u8,
     pub rnr_retries: u8,
+    /// How many packets of a read are requested at once.
+    pub read_part: u32,
     pub reads: u8,
     pub ask_each: bool,
     pub metadata: bool,
 }
 
+/// The most packets of a read that are requested at once, however wide the window is.
+const LONGEST_PART: u32 = 1 << 21;
+
+/// The most packets of a read that are requested at once where missing responses are requested one
+/// by one: a part of those that are kept track of.
+const LONGEST_REPAIRED: u32 = REACH / 4;
+
+/// The bytes of a read that are requested at once where congestion is controlled: the peer sends
+/// them in one go, however small the window is.
+const CONTROLLED_PART: u32 = 16 << 10;
+
 impl RetryPolicy {
-    fn of(sending: &Sending) -> Self {
+    fn of(sending: &Sending, mtu: PathMtu) -> Self {
         let &Sending { patience, window, retries, rnr_retries, reads, ask_each, metadata, .. } =
             sending;
-        Self { patience: nanos(patience), window, retries, rnr_retries, reads, ask_each, metadata }
+        // One half of a window comes while the other is requested.
+        let longest = match (sending.congestion, sending.selective) {
+            (true, _) => (CONTROLLED_PART / mtu.bytes() as u32).max(1),
+            (_, true) => LONGEST_REPAIRED,
+            _ => LONGEST_PART,
+        };
+        Self {
+            patience: nanos(patience),
+            window,
+            retries,
+            rnr_retries,
+            read_part: (window / 2).clamp(1, longest),
+            reads,
+            ask_each,
+            metadata,
+        }
     }
 }
 
@@ -124,7 +168,7 @@ impl Requester {
             rto: Rto::new(sending.timeout, sending.peer_delay),
             open_window: sending.window,
             timeout_retry: None,
-            policy: RetryPolicy::of(&sending),
+            policy: RetryPolicy::of(&sending, PathMtu::Mtu256),
             unasked: 0,
             tries: 0,
             rnr_tries: 0,
@@ -138,16 +182,34 @@ impl Requester {
             writes_locally: false,
             local_write_done: false,
             last_memory_psn: zero,
+            selective: false,
+            probes: 0,
+            repair: None,
+            arrived_ahead: 0,
+            span: u32::MAX,
+            control: None,
         }
     }
 
-    pub fn start(&mut self, sending: Sending, lossless: bool) {
+    pub fn start(&mut self, sending: Sending, mtu: PathMtu, lossless: bool) {
+        let sending = Sending {
+            selective: sending.selective && !lossless,
+            congestion: sending.congestion && !lossless,
+            ..sending
+        };
         let first = sending.first;
         (self.oldest_psn, self.next_psn, self.unsent_psn, self.last_memory_psn) =
             (first, first, first, first);
         self.rto = Rto::new(sending.timeout, sending.peer_delay);
-        (self.policy, self.open_window) = (RetryPolicy::of(&sending), sending.window);
+        (self.policy, self.open_window) = (RetryPolicy::of(&sending, mtu), sending.window);
         self.lossless = lossless;
+        self.selective = sending.selective;
+        self.span = if self.selective { REACH } else { u32::MAX };
+        self.control = sending.congestion.then(|| {
+            let control = Control::new(first, mtu, sending.window);
+            self.open_window = control.window();
+            Box::new(control)
+        });
     }
 
     pub fn forget(&mut self) {
@@ -158,6 +220,8 @@ impl Requester {
         self.timeout_retry = None;
         (self.completed, self.credit) = (Msn::new(0), None);
         (self.tries, self.rnr_tries) = (0, 0);
+        (self.repair, self.arrived_ahead, self.probes) = (None, 0, 0);
+        self.control = None;
     }
 
     pub fn stop(&mut self) {
@@ -216,6 +280,31 @@ impl Requester {
     #[inline]
     pub fn under_way(&self) -> u32 {
         self.next_psn.distance_from(self.oldest_psn).max(0) as u32
+    }
+
+    /// Whether congestion is controlled.
+    #[inline]
+    pub fn is_controlled(&self) -> bool {
+        self.control.is_some()
+    }
+
+    /// Whether packets are spaced out, and so each has a turn of its own.
+    #[inline]
+    pub fn is_spaced(&self) -> bool {
+        self.control.as_ref().is_some_and(|control| control.is_spaced())
+    }
+
+    /// Whether anything is missing at the peer, or of its responses.
+    #[inline]
+    pub fn is_repairing(&self) -> bool {
+        self.repair.as_ref().is_some_and(|repair| repair.active)
+    }
+
+    /// How many packets more may be under way.
+    #[inline(always)]
+    pub fn window_left(&self, under_way: u32) -> u32 {
+        let window = self.open_window.saturating_add(self.arrived_ahead).min(self.span);
+        window.saturating_sub(under_way)
     }
 
     /// Whether a request was begun and is not complete.
@@ -343,8 +432,11 @@ impl Requester {
     #[inline(always)]
     pub fn advance_cursor(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
         let beyond = self.next_psn.add(packets);
-        if ask && self.next_psn == self.unsent_psn {
-            self.rto.start_sample(self.next_psn, now);
+        if self.next_psn == self.unsent_psn {
+            if ask {
+                self.rto.start_sample(self.next_psn, now);
+            }
+            self.note_sent(self.next_psn, packets, now);
         }
         // A part of a read that is requested again may reach further than it did before.
         if beyond.distance_from(self.unsent_psn) > 0 {

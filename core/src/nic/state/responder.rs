@@ -4,6 +4,8 @@ use crate::nic::config::connection::Connection;
 use crate::nic::identifiers::SharedReceiveQueueId;
 use crate::nic::queues::receives::Receives;
 use crate::nic::requests::work_request::ReceiveRequest;
+use crate::nic::selective::held::Held;
+use crate::nic::state::arrivals::Arrivals;
 use crate::nic::state::responder_resources::ResponderResources;
 use crate::planted::{Bug, planted};
 use crate::time::{Time, nanos};
@@ -84,6 +86,8 @@ pub(crate) struct Responder {
     pub is_delaying: bool,
     /// Whether a keep-alive packet is to be sent to the peer.
     pub keep_alive_due: bool,
+    /// What is noted for reports, where packets from beyond a gap are kept.
+    pub arrivals: Option<Box<Arrivals>>,
 }
 
 /// The most times that an acknowledgement is put off because the peer goes on sending. After that it
@@ -114,10 +118,11 @@ impl Responder {
             is_owing: false,
             is_delaying: false,
             keep_alive_due: false,
+            arrivals: None,
         }
     }
 
-    pub fn start(&mut self, connection: &Connection) {
+    pub fn start(&mut self, connection: &Connection, lossless: bool) {
         self.resources.set_limit(connection.reads);
         self.expected_psn = connection.expected;
         self.msn = Msn::new(0);
@@ -126,6 +131,7 @@ impl Responder {
         self.rnr_timer = connection.not_ready;
         self.sends_credits = connection.credits;
         self.takes_metadata = connection.metadata;
+        self.arrivals = (connection.selective && !lossless).then(Box::default);
     }
 
     /// Whether an acknowledgement that nobody asked for is to be sent now: when the peer has fallen
@@ -168,6 +174,24 @@ impl Responder {
     /// Whether the receives come from a shared receive queue.
     pub fn shares(&self) -> bool {
         self.receives.are_shared()
+    }
+
+    /// Whether packets from beyond a gap are kept.
+    #[inline(always)]
+    pub fn is_selective(&self) -> bool {
+        self.arrivals.is_some()
+    }
+
+    /// Whether packets are kept that wait for the expected one.
+    #[inline(always)]
+    pub fn holds(&self) -> bool {
+        self.arrivals.as_ref().is_some_and(|arrivals| arrivals.holds())
+    }
+
+    /// The packets that are kept, if any ever were.
+    #[inline]
+    pub fn held(&mut self) -> Option<&mut Held> {
+        self.arrivals.as_mut().and_then(|arrivals| arrivals.held.as_deref_mut())
     }
 
     pub fn is_deserted(&self) -> bool {
@@ -228,5 +252,8 @@ impl Responder {
     #[inline]
     pub fn clear_owed(&mut self) {
         (self.owed, self.unacknowledged, self.look_at) = (OwedAcknowledgement::Nothing, 0, None);
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.newest = None;
+        }
     }
 }

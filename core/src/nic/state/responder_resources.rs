@@ -39,13 +39,20 @@ pub(crate) struct OwedResponse {
     pub repeated: bool,
 }
 
+/// The most responses, or parts of responses, that wait to be sent again.
+const MOST_REPAIRS: usize = 64;
+
 /// The responses that the peer is owed, in the order of their sequence numbers, and the results of
 /// the last atomic operations.
 #[derive(Default)]
 pub(crate) struct ResponderResources {
     /// The most reads and atomic operations that the peer may have outstanding.
     limit: usize,
-    pub owed: VecDeque<OwedResponse>,
+    owed: VecDeque<OwedResponse>,
+    /// Responses that were lost, and are sent again before the others: in a box, since few
+    /// connections have any.
+    #[expect(clippy::box_collection, reason = "a connection without any has no room for them")]
+    repairs: Option<Box<VecDeque<OwedResponse>>>,
     /// The results of the last atomic operations, with their sequence numbers, the oldest first.
     atomic_results: VecDeque<(Psn, u64)>,
 }
@@ -64,13 +71,63 @@ impl ResponderResources {
     }
 
     pub fn clear(&mut self) {
-        self.owed.clear();
+        self.clear_owed();
         self.atomic_results.clear();
+    }
+
+    /// Forgets the responses that are owed.
+    pub fn clear_owed(&mut self) {
+        self.owed.clear();
+        self.repairs = None;
     }
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.owed.is_empty()
+        self.owed.is_empty() && self.repair().is_none()
+    }
+
+    fn repair(&self) -> Option<&OwedResponse> {
+        self.repairs.as_ref().and_then(|repairs| repairs.front())
+    }
+
+    /// The response that is sent next.
+    #[inline]
+    pub fn front(&self) -> Option<&OwedResponse> {
+        self.repair().or(self.owed.front())
+    }
+
+    #[inline]
+    pub fn front_mut(&mut self) -> Option<&mut OwedResponse> {
+        let repair = self.repairs.as_mut().and_then(|repairs| repairs.front_mut());
+        repair.or(self.owed.front_mut())
+    }
+
+    #[inline]
+    pub fn pop_front(&mut self) {
+        let repair = self.repairs.as_mut().and_then(|repairs| repairs.pop_front());
+        if repair.is_none() {
+            self.owed.pop_front();
+        }
+    }
+
+    /// Adds a response that was lost, and that the peer asks for without going back; a packet of a
+    /// read has `mtu` bytes. What is still to be sent for the first time will come anyway: to send it
+    /// twice would keep it among those that are owed when the peer has it, and goes on. If many are
+    /// to be sent again already, the peer has to ask once more.
+    pub fn add_repair(&mut self, mut response: Response, mtu: usize) {
+        if let Some(unsent) = self.owed.front() {
+            let before = unsent.response.psn().distance_from(response.psn());
+            if before <= 0 {
+                return;
+            }
+            if let Response::Read { left, .. } = &mut response {
+                *left = (*left).min((before as u32).saturating_mul(mtu as u32));
+            }
+        }
+        let repairs = self.repairs.get_or_insert_default();
+        if repairs.len() < MOST_REPAIRS {
+            repairs.push_back(OwedResponse { response, repeated: true });
+        }
     }
 
     /// Whether the peer has as many reads and atomic operations outstanding as it may. Repeated

@@ -15,6 +15,10 @@ use crate::wire::Psn;
 /// count as a loss.
 const SHORTEST: Duration = Duration::from_micros(1500);
 
+/// How long a peer of this implementation keeps an acknowledgement back as a rule, once packets have
+/// ceased to come.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_micros(100);
+
 /// The longest time-out that may be reached.
 const LONGEST: Duration = Duration::from_secs(4);
 
@@ -32,6 +36,8 @@ pub(crate) struct Rto {
     margin: u64,
     /// The smoothed round trip and its deviation, once there was a sample.
     smoothed: Option<(u64, u64)>,
+    /// The shortest round trip that was seen, which is that of the path without queues.
+    shortest: u64,
     /// The packet whose acknowledgement will tell a round trip.
     sampled_psn: Option<Psn>,
     /// When the sampled packet was sent.
@@ -51,6 +57,7 @@ impl Rto {
             initial: time,
             margin,
             smoothed: None,
+            shortest: u64::MAX,
             sampled_psn: None,
             sampled_at: Time::ZERO,
         }
@@ -59,6 +66,22 @@ impl Rto {
     #[inline]
     pub fn timeout(&self) -> Duration {
         Duration::from_nanos(self.timeout)
+    }
+
+    /// How long an acknowledgement takes at most, as a rule. As long as nothing is known of the path,
+    /// that is taken to be a quarter of the time-out.
+    pub fn probe_timeout(&self) -> Duration {
+        let margin = nanos(ACKNOWLEDGED_WITHIN);
+        Duration::from_nanos(match self.smoothed {
+            Some((smoothed, deviation)) => smoothed + 4 * deviation + margin,
+            None => self.initial / 4,
+        })
+    }
+
+    /// The shortest round trip that was seen, or what may be one as long as nothing is known of the
+    /// path.
+    pub fn shortest_round_trip(&self) -> Duration {
+        Duration::from_nanos(self.shortest.min(self.initial / 2))
     }
 
     /// Notes that a packet which asks for an acknowledgement was sent for the first time.
@@ -110,8 +133,20 @@ impl Rto {
         }
     }
 
+    /// Learns from a report that `newest` has just arrived, while something is missing. What is
+    /// acknowledged later than it arrived, everything before `acked`, would teach a wrong time.
+    pub fn take_exact_sample(&mut self, newest: Psn, acked: Psn, now: Time, jumps: &ClockJumps) {
+        let Some(sampled) = self.sampled_psn else { return };
+        if sampled == newest {
+            self.take_sample(sampled, now, jumps);
+        } else if acked.distance_from(sampled) > 0 {
+            self.sampled_psn = None;
+        }
+    }
+
     /// Learns a round trip.
     fn learn(&mut self, round_trip: u64) {
+        self.shortest = self.shortest.min(round_trip);
         let (smoothed, deviation) = match self.smoothed {
             None => (round_trip, round_trip / 2),
             Some((smoothed, deviation)) => {

@@ -77,6 +77,8 @@ pub struct Flow {
     pub proven: usize,
     /// Whether what it writes was mapped.
     pub mapped: bool,
+    /// Whether answers may come in any order.
+    pub selective: bool,
 }
 
 pub fn key_error(bad: BadKey, key: u32) -> KeyError {
@@ -126,6 +128,7 @@ impl Flow {
             receives_failed: 0,
             proven: 0,
             mapped: false,
+            selective: false,
             stream: stream.clone(),
         }
     }

@@ -8,9 +8,9 @@ use super::services;
 use super::strategy::{Failed, Random, check, program};
 
 /// How many programs a bug may survive.
-const MOST: u64 = 1000;
+const MOST: u64 = 4000;
 
-const RELIABLE: [Bug; 20] = [
+const RELIABLE: [Bug; 21] = [
     Bug::TakesDuplicates,
     Bug::IgnoresGaps,
     Bug::GoesBackToTheNewest,
@@ -31,6 +31,7 @@ const RELIABLE: [Bug; 20] = [
     Bug::EndsMappedWritesEarly,
     Bug::OvertakesReads,
     Bug::ProvesOneMore,
+    Bug::CompletesWhatIsKept,
 ];
 
 const SERVICES: [Bug; 11] = [

@@ -88,6 +88,10 @@ pub struct End {
     pub asks: u8,
     /// Whether it takes the peer for one that takes metadata.
     pub metadata: bool,
+    /// Whether both ends have agreed to send again only what is missing.
+    pub selective: bool,
+    /// Whether it slows down by what it learns of the path.
+    pub congestion: bool,
 }
 
 /// A life of every connection: from the reset state to the error state.
@@ -296,7 +300,7 @@ pub fn depth(dice: &mut Dice) -> usize {
 impl End {
     /// How it answers its peer, which is to begin with `expected`.
     pub fn connection(&self, peer: &Self, qpn: Qpn, path: Path, expected: Psn) -> Connection {
-        let Self { mtu, not_ready, ack_every, ack_delay, credits, reads, .. } = *self;
+        let Self { mtu, not_ready, ack_every, ack_delay, credits, reads, selective, .. } = *self;
         let (peer, metadata) = (qpn, peer.metadata);
         Connection {
             peer,
@@ -310,12 +314,15 @@ impl End {
             credits,
             reads,
             metadata,
+            selective,
         }
     }
 
     /// How it sends to such a peer, beginning with `first`.
     pub fn sending(&self, peer: &Self, first: Psn) -> Sending {
-        let Self { window, timeout, retries, rnr_retries, ask_each, metadata, .. } = *self;
+        let Self { window, timeout, retries, rnr_retries, ask_each, metadata, selective, .. } =
+            *self;
+        let congestion = self.congestion;
         let (peer_delay, reads) = (peer.ack_delay, self.asks);
         Sending {
             first,
@@ -328,12 +335,14 @@ impl End {
             ask_each,
             reads,
             metadata,
+            selective,
+            congestion,
         }
     }
 }
 
 pub fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
-    let mtu = dice.pick(&PathMtu::ALL);
+    let (mtu, selective) = (dice.pick(&PathMtu::ALL), dice.percent(50));
     let a = dice.below(nodes);
     let b = (a + dice.between(1, nodes - 1)) % nodes;
     let mut ends = [a, b].map(|node| {
@@ -362,6 +371,8 @@ pub fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
             reads: dice.pick(&[1, 1, 2, 4, 16, 16]),
             asks: 0,
             metadata: true,
+            selective,
+            congestion: selective && dice.percent(50),
         }
     });
     for end in [0, 1] {

@@ -112,7 +112,13 @@ impl Flow {
     /// Of what its flow writes, all that was posted before it is there. What was posted behind may
     /// be, too, up to the first request that waits for it.
     pub fn may_bring(&self, index: usize, bytes: &[u8]) -> Check {
+        self.may_bring_at(index, 0, bytes)
+    }
+
+    /// Whether these bytes may be what a read brought from a place on.
+    fn may_bring_at(&self, index: usize, offset: usize, bytes: &[u8]) -> Check {
         let What::Read { from, at } = self.message(index).what else { return Ok(()) };
+        let at = at + offset;
         let range = at..at + bytes.len();
         if from == Store::Library {
             let good = bytes == &self.peer.library[range];
@@ -172,11 +178,34 @@ impl Flow {
         Ok(())
     }
 
+    /// At the end: of a read that did not complete, any packets may have come, where each may come
+    /// before another.
+    fn bring_packets(&self, index: usize, fetched: &mut Image) -> Check {
+        let message = self.message(index);
+        if !message.reads() || matches!(message.source, Kind::None | Kind::Buf) {
+            return Ok(());
+        }
+        let pieces = &self.sources[index];
+        let (now, old) = fetched.gather(pieces);
+        for at in (0..now.len()).step_by(self.mtu.bytes()) {
+            let packet = at..(at + self.mtu.bytes()).min(now.len());
+            let brought = now[packet.clone()] == old[packet.clone()]
+                || message.wrong.is_some()
+                || self.may_bring_at(index, at, &now[packet]).is_ok();
+            ensure!(brought, "read {index} failed, and left something else than packets at {at}");
+        }
+        fetched.expect(pieces, &now);
+        Ok(())
+    }
+
     /// At the end: of a read that did not complete, whole packets may have come, and nothing else.
     /// Answers come in order, so it can only be the first that failed.
     pub fn bring_part(&self, fetched: &mut Image) -> Check {
-        let Some((index, _)) = self.failed else { return Ok(()) };
-        let message = self.message(index);
+        let Some((first, _)) = self.failed else { return Ok(()) };
+        if self.selective {
+            return (first..self.posted).try_for_each(|index| self.bring_packets(index, fetched));
+        }
+        let (index, message) = (first, self.message(first));
         if !message.reads() || matches!(message.source, Kind::None | Kind::Buf) {
             return Ok(());
         }

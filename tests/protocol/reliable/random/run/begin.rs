@@ -20,7 +20,12 @@ impl Run<'_> {
         self.flows.clear();
         for (pair, streams) in round.streams.iter().enumerate() {
             let salts = [self.dice.u64(), self.dice.u64()];
-            let flow = |end: usize| Flow::new(&streams[end], self.end(pair, end).mtu, salts[end]);
+            let flow = |end: usize| {
+                let own = self.end(pair, end);
+                let mut flow = Flow::new(&streams[end], own.mtu, salts[end]);
+                flow.selective = own.selective;
+                flow
+            };
             let mut flows = [flow(0), flow(1)];
             for end in [0, 1] {
                 let node = self.end(pair, end).node;

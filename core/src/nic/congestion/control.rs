@@ -1,0 +1,303 @@
+//! The state of a connection whose congestion is controlled: what is gathered of the current round
+//! trip, and when the next packet may be sent.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::nic::congestion::by_delay::ByDelay;
+use crate::nic::congestion::{Algorithm, RoundTrip};
+use crate::time::{Time, nanos};
+use crate::wire::{PathMtu, Psn};
+
+/// The bytes that are sent at first, when nothing is known of the path.
+const AT_FIRST: u32 = 8 << 10;
+
+/// The window below which packets are spaced out. Larger ones leave as acknowledgements come, in
+/// bursts that a device sends in one go.
+const SPACED: f32 = 8.0;
+
+/// The longest time in queues by which packets are spaced out, in nanoseconds.
+const LONGEST_QUEUE: u64 = 1_000_000;
+
+/// The most packets whose time of sending is kept.
+const TIMES: usize = 32;
+
+/// The control of a connection.
+pub(crate) struct Control {
+    algorithm: Box<dyn Algorithm>,
+    /// The most packets that may ever be under way.
+    most: u32,
+    /// How many packets may be under way; less than one means that so many are sent a round trip.
+    window: f32,
+    /// The time between two packets, in nanoseconds, or 0 if they are not spaced out.
+    gap: u64,
+    /// Before this no packet is sent.
+    next_at: Time,
+    /// When packets were sent: a few of those that may be under way, the oldest first.
+    sent: VecDeque<(Psn, Time)>,
+    /// The number behind the newest packet that is known to have arrived.
+    newest: Psn,
+    /// The shortest delay that was ever seen, in nanoseconds.
+    shortest: u64,
+    /// The delay in the last round trip, in nanoseconds.
+    delay: u64,
+    round: Round,
+    /// How many marked packets the peer has reported, modulo 2³².
+    reported: u32,
+    /// How many marked packets there were in all when the round trip began, modulo 2³².
+    marked: u32,
+    /// How many marked responses have come, modulo 2³².
+    responses_marked: u32,
+    /// How many losses had been found when the round trip began, modulo 2³².
+    lost: u32,
+    /// What the times between packets are varied by, so that many senders don't march in step.
+    random: u32,
+}
+
+/// The round trip that is under way.
+struct Round {
+    /// The first packet that was not sent when it began. When this has arrived, it is over.
+    end: Psn,
+    /// Up to here everything had arrived when it began, if what has arrived beyond a gap is counted
+    /// as if there were no gap.
+    arrived: Psn,
+    /// The shortest delay that was seen, in nanoseconds.
+    delay: Option<u64>,
+}
+
+/// What a requester knows when an acknowledgement or a response has come.
+pub(crate) struct Progress {
+    /// The packet that came to the peer last, or whose response has come.
+    pub newest: Psn,
+    /// How long the peer kept the acknowledgement back.
+    pub held: Duration,
+    /// How many packets the peer received with marks in all, modulo 2³², if it has said so.
+    pub marked: Option<u32>,
+    /// How many packets in all were found lost, modulo 2³².
+    pub lost: u32,
+    /// The number behind those that have arrived, as many as have.
+    pub arrived: Psn,
+    /// The first packet that was not sent.
+    pub unsent: Psn,
+}
+
+impl Control {
+    /// Makes the control of a connection whose first packet is `first`, and which has at `most` so
+    /// many packets under way.
+    pub fn new(first: Psn, mtu: PathMtu, most: u32) -> Self {
+        let window = (AT_FIRST / mtu.bytes() as u32).clamp(2, 16).min(most);
+        Self {
+            algorithm: Box::new(ByDelay::new(window)),
+            most,
+            window: window as f32,
+            gap: 0,
+            next_at: Time::ZERO,
+            sent: VecDeque::new(),
+            newest: first,
+            shortest: u64::MAX,
+            delay: 0,
+            round: Round { end: first, arrived: first, delay: None },
+            reported: 0,
+            marked: 0,
+            responses_marked: 0,
+            lost: 0,
+            random: first.get() | 1,
+        }
+    }
+
+    /// How many packets may be under way.
+    pub fn window(&self) -> u32 {
+        self.window.ceil() as u32
+    }
+
+    /// When the next packet may be sent, if not yet.
+    #[inline]
+    pub fn waits_until(&self, now: Time) -> Option<Time> {
+        (self.next_at > now).then_some(self.next_at)
+    }
+
+    /// Whether packets are spaced out.
+    #[inline]
+    pub fn is_spaced(&self) -> bool {
+        self.gap > 0
+    }
+
+    /// Notes that packets were sent for the first time, `first` and others behind it.
+    #[inline]
+    pub fn sent(&mut self, first: Psn, packets: u32, now: Time) {
+        let fine = self.delay / (TIMES as u64 / 2);
+        let last = self.sent.back();
+        if self.sent.len() < TIMES && last.is_none_or(|(_, at)| nanos(now.since(*at)) >= fine) {
+            self.sent.push_back((first, now));
+        }
+        self.space_out(packets, now);
+    }
+
+    /// Notes that packets were sent again, `first` and others behind it. The time of an
+    /// acknowledgement would not tell which of the two was received (Karn's rule).
+    pub fn sent_again(&mut self, first: Psn, packets: u32, now: Time) {
+        let beyond = first.add(packets);
+        while self.sent.front().is_some_and(|(psn, _)| beyond.distance_from(*psn) > 0) {
+            self.sent.pop_front();
+        }
+        self.space_out(packets, now);
+    }
+
+    /// Has the next packet wait, since packets were sent.
+    #[inline]
+    fn space_out(&mut self, packets: u32, now: Time) {
+        if self.gap > 0 {
+            // A varying half of the gap, and half of it: one gap on average.
+            let varied = self.gap / 2 + self.gap * u64::from(self.next_random()) / 0xFFFF;
+            self.next_at = self.next_at.max(now).after(varied * u64::from(packets));
+        }
+    }
+
+    /// Returns a time that is up to twice as long, by chance.
+    pub fn varied(&mut self, time: Duration) -> Duration {
+        time + time * u32::from(self.next_random()) / 0x1_0000
+    }
+
+    /// The next of a row of numbers below 2¹⁶ (a xorshift generator).
+    fn next_random(&mut self) -> u16 {
+        let mut x = self.random;
+        x ^= x << 13;
+        x ^= x >> 17;
+        x ^= x << 5;
+        self.random = x;
+        x as u16
+    }
+
+    /// Notes that a response was marked.
+    pub fn response_marked(&mut self) {
+        self.responses_marked = self.responses_marked.wrapping_add(1);
+    }
+
+    /// Learns what an acknowledgement or a response tells.
+    pub fn learn(&mut self, progress: &Progress, now: Time) {
+        if let Some(marked) = progress.marked {
+            self.reported = self.reported.wrapping_add(since(marked, self.reported));
+        }
+        if progress.newest.distance_from(self.newest) >= 0 {
+            self.newest = progress.newest.add(1);
+            self.measure(progress, now);
+        }
+        let over = self.newest.distance_from(self.round.end) > 0
+            || progress.arrived.distance_from(self.round.end) > 0;
+        if over {
+            self.end_round(progress);
+        }
+    }
+
+    /// Measures the delay of the packet that has just arrived, for the first time.
+    fn measure(&mut self, progress: &Progress, now: Time) {
+        let mut sent_at = None;
+        while let Some((psn, at)) = self.sent.front()
+            && progress.newest.distance_from(*psn) >= 0
+        {
+            sent_at = Some(*at);
+            self.sent.pop_front();
+        }
+        if let Some(at) = sent_at {
+            let delay = nanos(now.since(at).saturating_sub(progress.held)).max(1);
+            self.shortest = self.shortest.min(delay);
+            self.round.delay = Some(self.round.delay.map_or(delay, |other| other.min(delay)));
+        }
+    }
+
+    fn end_round(&mut self, progress: &Progress) {
+        let marked = self.reported.wrapping_add(self.responses_marked);
+        let seen = RoundTrip {
+            delay: self.round.delay,
+            shortest: self.shortest,
+            arrived: progress.arrived.distance_from(self.round.arrived).max(0) as u32,
+            marked: since(marked, self.marked),
+            lost: since(progress.lost, self.lost),
+        };
+        self.delay = seen.delay.unwrap_or(self.delay);
+        (self.marked, self.lost) = (marked, progress.lost);
+        self.round = Round { end: progress.unsent, arrived: progress.arrived, delay: None };
+        let window = self.algorithm.round_trip(&seen, self.most as f32);
+        self.set_window(window);
+    }
+
+    /// Notes a time-out.
+    pub fn timed_out(&mut self) {
+        let window = self.algorithm.timed_out();
+        self.set_window(window);
+    }
+
+    fn set_window(&mut self, window: f32) {
+        self.window = window;
+        // A peer that had no processor for a while is no reason to send nothing for long.
+        let delay = self.delay.min(self.shortest.saturating_add(LONGEST_QUEUE)) as f32;
+        self.gap = if window < SPACED { (delay / window) as u64 } else { 0 };
+    }
+}
+
+/// By how much a counter that wraps has grown, if it has: an older count may come later.
+fn since(now: u32, before: u32) -> u32 {
+    (now.wrapping_sub(before) as i32).max(0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(1000 * micros)
+    }
+
+    /// What is known when packet `newest` has come, and everything up to it.
+    fn progress(newest: u32, held_micros: u64, unsent: u32) -> Progress {
+        Progress {
+            newest: Psn::new(newest),
+            held: Duration::from_micros(held_micros),
+            marked: None,
+            lost: 0,
+            arrived: Psn::new(newest + 1),
+            unsent: Psn::new(unsent),
+        }
+    }
+
+    fn control() -> Control {
+        Control::new(Psn::new(0), PathMtu::Mtu4096, 32)
+    }
+
+    #[test]
+    fn the_time_for_which_an_acknowledgement_was_kept_back_is_not_the_paths() {
+        let mut control = control();
+        control.sent(Psn::new(0), 1, at(0));
+        control.learn(&progress(0, 25, 1), at(125));
+        assert_eq!((control.shortest, control.delay), (100_000, 100_000));
+    }
+
+    #[test]
+    fn packets_that_were_sent_again_measure_nothing() {
+        let mut control = control();
+        control.sent(Psn::new(0), 1, at(0));
+        control.sent_again(Psn::new(0), 1, at(5000));
+        control.learn(&progress(0, 0, 1), at(5100));
+        assert_eq!(control.shortest, u64::MAX);
+    }
+
+    #[test]
+    fn packets_are_spaced_out_where_the_window_is_small_and_not_for_long() {
+        let mut control = control();
+        for round in 0..1000 {
+            let now = at(1_000_000 * (1 + u64::from(round)));
+            control.sent(Psn::new(round), 1, now);
+            let waits = control.waits_until(now).map(|at| at.since(now));
+            assert!(waits.unwrap_or_default() < Duration::from_millis(100), "{waits:?}");
+            // The path takes 100 µs, and packets wait for 10 ms from the second on.
+            let took = if round == 0 { 100 } else { 10_100 };
+            control.learn(&progress(round, 0, round + 1), now + Duration::from_micros(took));
+        }
+        assert!(control.is_spaced() && control.window() == 1, "{}", control.window);
+    }
+
+    #[test]
+    fn a_count_of_marks_that_comes_late_changes_nothing() {
+        assert_eq!((since(7, 5), since(5, 7), since(1, u32::MAX)), (2, 0, 2));
+    }
+}

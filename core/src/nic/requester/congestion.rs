@@ -1,0 +1,111 @@
+//! Congestion: what acknowledgements and responses tell the [control](crate::nic::congestion), and
+//! the moment at which the next packet may be sent.
+
+use std::time::Duration;
+
+use crate::nic::congestion::control::Progress;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
+use crate::nic::state::requester::Requester;
+use crate::time::Time;
+use crate::wire::{Psn, Report};
+
+impl Requester {
+    /// Notes that packets were sent for the first time, `first` and others behind it.
+    #[inline(always)]
+    pub fn note_sent(&mut self, first: Psn, packets: u32, now: Time) {
+        if let Some(control) = &mut self.control {
+            control.sent(first, packets, now);
+        }
+    }
+
+    /// Returns a time-out that is up to twice as long, by chance: many whose packets did not fit into
+    /// a buffer must not all send again at the same time.
+    pub fn varied(&mut self, timeout: Duration) -> Duration {
+        match &mut self.control {
+            Some(control) => control.varied(timeout),
+            None => timeout,
+        }
+    }
+
+    /// Opens the window as far as it may be open.
+    pub fn reopen_window(&mut self) {
+        self.open_window = match &self.control {
+            Some(control) => control.window(),
+            None => self.policy.window.min(self.open_window * 2),
+        };
+    }
+
+    /// Notes a time-out, after which one packet is sent.
+    pub fn shut_window(&mut self) {
+        if let Some(control) = &mut self.control {
+            control.timed_out();
+        }
+        self.open_window = 1;
+    }
+}
+
+impl QueuePair {
+    /// Learns what a peer's report tells of the path.
+    #[inline]
+    pub(crate) fn learn_from_report(&mut self, report: Report, common: &mut Common) {
+        let held = match report.held {
+            u32::MAX => None,
+            nanos => Some(Duration::from_nanos(nanos.into())),
+        };
+        if let Some(held) = held {
+            self.learn_of_path(report.newest, held, Some(report.marked), common);
+        }
+    }
+
+    /// Learns what the response to packet `psn` tells of the path.
+    #[inline(always)]
+    pub(crate) fn learn_from_response(&mut self, psn: Psn, common: &mut Common) {
+        if self.requester.control.is_some() {
+            self.learn_of_path(psn, Duration::ZERO, None, common);
+        }
+    }
+
+    fn learn_of_path(
+        &mut self,
+        newest: Psn,
+        held: Duration,
+        marked: Option<u32>,
+        common: &mut Common,
+    ) {
+        let r = &mut self.requester;
+        let Some(control) = &mut r.control else { return };
+        // What was never sent tells nothing.
+        if newest.distance_from(r.unsent_psn) >= 0 {
+            return;
+        }
+        let lost = r.repair.as_ref().map_or(0, |repair| repair.losses);
+        let arrived = r.oldest_psn.add(r.arrived_ahead);
+        let progress = Progress { newest, held, marked, lost, arrived, unsent: r.unsent_psn };
+        control.learn(&progress, common.now);
+        r.reopen_window();
+        common.activate(self);
+    }
+
+    /// Whether the packets that nothing was heard of are known to be lost, and wait for the time at
+    /// which the next may be sent again. Then the retransmission timer is set anew from that time on.
+    pub(crate) fn waits_to_repair(&mut self, common: &Common) -> bool {
+        let r = &mut self.requester;
+        let lost = r.repair.as_ref().is_some_and(|repair| repair.has_lost());
+        let paced = r.control.as_ref().and_then(|control| control.waits_until(common.now));
+        let Some(at) = paced.filter(|_| lost) else { return false };
+        r.retry_at = Some(at + r.response_timeout(common));
+        true
+    }
+
+    /// When the next packet may be sent, if not yet: the timer is armed for that.
+    #[inline]
+    pub(crate) fn waits_for_pace(&self, common: &mut Common) -> bool {
+        let control = self.requester.control.as_ref();
+        let at = control.and_then(|control| control.waits_until(common.now));
+        if let Some(at) = at {
+            self.arm_by(at, common);
+        }
+        at.is_some()
+    }
+}

@@ -1,0 +1,28 @@
+//! What a responder notes of the packets that come, beside carrying them out, where its peer is told
+//! of each packet by [reports](crate::wire::Report).
+
+use crate::nic::selective::held::Held;
+use crate::time::Time;
+use crate::wire::Psn;
+
+/// What is noted for the next report.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    /// The packets from beyond a gap that are kept, once any were.
+    pub held: Option<Box<Held>>,
+    /// The packet that came last and when, if it was not the expected one, since the last
+    /// acknowledgement.
+    pub newest: Option<(Psn, Time)>,
+    /// How many packets came that a switch had marked, modulo 2³².
+    pub marked: u32,
+    /// How many packets came that had come before, modulo 256.
+    pub repeated: u8,
+}
+
+impl Arrivals {
+    /// Whether packets are kept that wait for the expected one.
+    #[inline(always)]
+    pub fn holds(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| !held.is_empty())
+    }
+}

@@ -1,0 +1,207 @@
+//! Flows between the nodes of a fabric: each is a connection, by which a node writes to another.
+
+use std::time::Duration;
+
+use doorbell::protocol::memory::Region;
+use doorbell::protocol::nic::{
+    CompletionQueue, CompletionQueueId, Config, Domain, QueuePairConfig, QueuePairEnds,
+    Registration, Rights, WorkRequest,
+};
+use doorbell::protocol::time::Time;
+use doorbell::protocol::wire::PathMtu;
+use doorbell_simulation::{Fabric, NodeId};
+
+use crate::runs::Transport;
+
+/// The bytes of memory at each node.
+const MEMORY: usize = 256 << 10;
+
+/// How many messages of a flow are posted at a time.
+const DEPTH: usize = 2;
+
+/// Which way a flow's bytes go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// From the node that posts.
+    Write,
+    /// To the node that posts.
+    Read,
+}
+
+/// What flows of one run have in common.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub transport: Transport,
+    pub mtu: PathMtu,
+    /// The most bytes of a flow that are unacknowledged.
+    pub window: u32,
+    /// The most bytes of a message.
+    pub message: u64,
+    pub operation: Operation,
+}
+
+/// A node with its memory.
+struct Place {
+    node: NodeId,
+    domain: Domain,
+    queue_id: CompletionQueueId,
+    queue: CompletionQueue,
+    memory: Registration,
+}
+
+/// A flow.
+pub struct Flow {
+    from: usize,
+    pair: QueuePairEnds,
+    /// The other ends, which only take in what is written.
+    _peer: QueuePairEnds,
+    to: Registration,
+    /// How many bytes are still to be posted; `None` if the flow never ends.
+    left: Option<u64>,
+    /// How many bytes were acknowledged.
+    pub done: u64,
+    /// When all of it was.
+    pub ended: Option<Time>,
+}
+
+/// Nodes, and the flows between them.
+pub struct Flows {
+    pub fabric: Fabric,
+    places: Vec<Place>,
+    /// The place of each node, by the nodes' numbers.
+    place_of: Vec<usize>,
+    pub flows: Vec<Flow>,
+    settings: Settings,
+}
+
+/// The configuration of a NIC with so many connections.
+pub fn config(connections: usize) -> Config {
+    Config { queue_pairs: connections.max(1), registrations: 2, ..Config::default() }
+}
+
+impl Flows {
+    pub fn new(mut fabric: Fabric, nodes: &[NodeId], settings: Settings, most: usize) -> Self {
+        let places = nodes.iter().map(|&node| {
+            let nic = fabric.nic(node);
+            let domain = nic.domain();
+            let (queue_id, queue) = nic.completion_queue(4 * most + 8).expect("room");
+            let region = Region::new(MEMORY);
+            let memory = nic
+                .register(
+                    domain,
+                    region,
+                    Rights::LOCAL_WRITE | Rights::REMOTE_WRITE | Rights::REMOTE_READ,
+                )
+                .expect("room");
+            Place { node, domain, queue_id, queue, memory }
+        });
+        let places: Vec<_> = places.collect();
+        let mut place_of = vec![0; fabric.nodes()];
+        places.iter().enumerate().for_each(|(at, place)| place_of[place.node] = at);
+        Self { fabric, places, place_of, flows: Vec::new(), settings }
+    }
+
+    /// Adds a flow of so many bytes from one node to another, by their places.
+    pub fn add(&mut self, from: usize, to: usize, bytes: Option<u64>) {
+        let Self { fabric, places, settings, .. } = self;
+        let Settings { transport, mtu, window, .. } = *settings;
+        let mut pair_at = |place: &Place| {
+            let config = QueuePairConfig {
+                send_depth: DEPTH,
+                receive_depth: 1,
+                ..QueuePairConfig::new(place.domain, place.queue_id)
+            };
+            fabric.nic(place.node).queue_pair(&config).expect("room for another")
+        };
+        let (pair, peer) = (pair_at(&places[from]), pair_at(&places[to]));
+        let ends = [(places[from].node, pair.qpn), (places[to].node, peer.qpn)];
+        let selective = transport == Transport::Selective;
+        fabric.connect(ends[0], ends[1], mtu, |connection, sending| {
+            sending.window = (window / mtu.bytes() as u32).max(1);
+            (connection.selective, sending.selective) = (selective, selective);
+            sending.congestion = selective;
+        });
+        let to = places[to].memory;
+        self.flows.push(Flow { from, pair, _peer: peer, to, left: bytes, done: 0, ended: None });
+    }
+
+    /// Posts what there is room for.
+    fn post(&mut self, index: usize) -> bool {
+        let mut posted = false;
+        while self.flows[index].pair.send.room() > 0 && self.flows[index].left != Some(0) {
+            let most = self.settings.message;
+            let len = self.flows[index].left.map_or(most, |left| left.min(most));
+            self.post_message(index, len);
+            let left = &mut self.flows[index].left;
+            *left = left.map(|left| left - len);
+            posted = true;
+        }
+        posted
+    }
+
+    /// Posts a message.
+    fn post_message(&mut self, index: usize, len: u64) {
+        let flow = &mut self.flows[index];
+        let data = self.places[flow.from].memory.segment(0, len as u32);
+        let (id, address, rkey) = ((index as u64) << 20 | len, flow.to.address, flow.to.rkey);
+        let request = match self.settings.operation {
+            Operation::Write => WorkRequest::write(id, address, rkey, data),
+            Operation::Read => WorkRequest::read(id, address, rkey, data),
+        };
+        flow.pair.send.post(request.awaited()).expect("there is room");
+        flow.pair.send.ring();
+    }
+
+    /// Runs until all flows have ended, or for so long. Returns whether all have ended.
+    pub fn run(&mut self, limit: Duration) -> bool {
+        let until = self.fabric.now() + limit;
+        for index in 0..self.flows.len() {
+            self.post(index);
+        }
+        for place in &self.places {
+            self.fabric.turn(place.node);
+        }
+        let mut open = self.flows.iter().filter(|flow| flow.ended.is_none()).count();
+        while open > 0 {
+            let Some(node) = self.fabric.step(until) else { return false };
+            open -= self.collect(node);
+        }
+        true
+    }
+
+    /// How many time-outs there were at all nodes.
+    pub fn timeouts(&mut self) -> u64 {
+        let Self { fabric, places, .. } = self;
+        places.iter().map(|place| fabric.nic(place.node).counters().timeouts).sum()
+    }
+
+    /// Takes what was completed at a node, and posts more. Returns how many flows have ended.
+    fn collect(&mut self, node: NodeId) -> usize {
+        let (mut ended, mut posted) = (0, false);
+        for index in self.take(node) {
+            let flow = &mut self.flows[index];
+            if flow.left == Some(0) && flow.pair.send.room() == DEPTH {
+                flow.ended = Some(self.fabric.now());
+                ended += 1;
+            }
+            posted |= self.post(index);
+        }
+        if posted {
+            self.fabric.turn(node);
+        }
+        ended
+    }
+
+    /// Takes what was completed at a node. Returns the flows that it was of.
+    fn take(&mut self, node: NodeId) -> Vec<usize> {
+        let place = self.place_of[node];
+        let mut completed = Vec::new();
+        while let Some(completion) = self.places[place].queue.poll() {
+            completion.outcome.expect("losses are made good");
+            let (index, len) = ((completion.id >> 20) as usize, completion.id & 0xF_FFFF);
+            self.flows[index].done += len;
+            completed.push(index);
+        }
+        completed
+    }
+}

@@ -1,0 +1,106 @@
+//! Many that send to one, through one port of a switch.
+
+use std::time::Duration;
+
+use doorbell::protocol::encap::Version;
+use doorbell::protocol::wire::PathMtu;
+use doorbell_simulation::{Bandwidth, Fabric, LinkConfig, SwitchConfig};
+
+use crate::cable::{LINE_RATE, payload_rate};
+use crate::flows::{Flows, Operation, Settings, config};
+use crate::line::{Line, Value};
+use crate::runs::{Case, Transport};
+
+/// How long the flows have to find their rates.
+const BEFORE: Duration = Duration::from_millis(5);
+/// For how long they are measured then.
+const MEASURED: Duration = Duration::from_millis(100);
+
+/// Nodes that all send to one, or of which one reads from all.
+#[derive(Clone, Copy)]
+pub struct Incast {
+    pub transport: Transport,
+    pub mtu: PathMtu,
+    pub senders: usize,
+    pub operation: Operation,
+    /// Whether the switch marks packets.
+    pub ecn: bool,
+    /// The bytes of a port's buffer.
+    pub buffer: usize,
+}
+
+impl Incast {
+    /// The cases for a transport and a path MTU.
+    pub fn cases(transport: Transport, mtu: PathMtu, quick: bool) -> Vec<Case> {
+        let senders: &[usize] = if quick { &[32] } else { &[32, 256] };
+        let marks = [true, false];
+        let operations = [Operation::Write, Operation::Read];
+        let mut cases = Vec::new();
+        for operation in operations {
+            for &senders in senders {
+                cases.extend(marks.map(|ecn| {
+                    let buffer = 256 << 10;
+                    Case::Incast(Self { transport, mtu, senders, operation, ecn, buffer })
+                }));
+            }
+        }
+        cases
+    }
+
+    /// Measures which share of the port is used, and how fairly.
+    ///
+    /// # Errors
+    /// None yet: nothing has to come to an end.
+    pub fn measure(&self, seed: u64) -> anyhow::Result<Line> {
+        let mut fabric = Fabric::new(seed, Version::V2Ipv4, config(self.senders));
+        fabric.network.stop_tracing();
+        let cable = LinkConfig {
+            latency: Duration::from_micros(20),
+            bandwidth: Bandwidth::bits_per_second(LINE_RATE),
+            mtu: 9000,
+            ..LinkConfig::default()
+        };
+        let switch = SwitchConfig {
+            latency: Duration::from_nanos(500),
+            buffer: self.buffer,
+            ecn_threshold: self.ecn.then_some(self.buffer / 4),
+        };
+        let star = fabric.star(self.senders + 1, cable, switch);
+        let settings = Settings {
+            transport: self.transport,
+            mtu: self.mtu,
+            window: 128 << 10,
+            message: 16 << 10,
+            operation: self.operation,
+        };
+        let mut flows = Flows::new(fabric, &star.nodes, settings, self.senders);
+        for sender in 1..=self.senders {
+            match self.operation {
+                Operation::Write => flows.add(sender, 0, None),
+                Operation::Read => flows.add(0, sender, None),
+            }
+        }
+        flows.run(BEFORE);
+        let begun: Vec<_> = flows.flows.iter().map(|flow| flow.done).collect();
+        let before = flows.timeouts();
+        flows.run(MEASURED);
+        let moved = flows.flows.iter().zip(begun).map(|(flow, before)| flow.done - before);
+        let moved: Vec<_> = moved.collect();
+        let total: u64 = moved.iter().sum();
+        let slowest = moved.iter().copied().min().unwrap_or(0);
+        let run = match self.operation {
+            Operation::Write => "incast",
+            Operation::Read => "incast-reads",
+        };
+        let goodput = total as f64 / MEASURED.as_secs_f64() / payload_rate(self.mtu);
+        Ok(Line::default()
+            .with("run", Value::Text(run))
+            .with("transport", Value::Text(self.transport.name()))
+            .with("mtu", Value::Count(self.mtu.bytes() as u64))
+            .with("senders", Value::Count(self.senders as u64))
+            .with("ecn", Value::Text(if self.ecn { "on" } else { "off" }))
+            .with("goodput", Value::Share(goodput))
+            .with("slowest", Value::Share(slowest as f64 * self.senders as f64 / total as f64))
+            .with("timeouts", Value::Count(flows.timeouts() - before)))
+    }
+}
