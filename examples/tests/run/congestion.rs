@@ -52,12 +52,13 @@ fn losses_cost_what_was_lost_and_reordering_costs_nothing() {
         assert_eq!(lines.len(), 20);
         for line in lines.iter().filter(|line| line.is("loss", "selective")) {
             let (loss, goodput) = (line.share("loss"), line.share("goodput"));
-            // A short run ends with what its last losses cost.
-            assert!((0.98 - 2.2 * loss..=1.0).contains(&goodput), "{}", line.0);
+            // A short run begins with a small window and with drains that follow each other soon, and
+            // ends with what its last losses cost.
+            assert!((0.94 - 2.2 * loss..=1.0).contains(&goodput), "{}", line.0);
             assert_eq!(line.0["timeouts"], 0, "{}", line.0);
         }
         for line in lines.iter().filter(|line| line.is("reorder", "selective")) {
-            assert!(line.share("goodput") > 0.98 && line.share("again") == 0.0, "{}", line.0);
+            assert!(line.share("goodput") > 0.94 && line.share("again") == 0.0, "{}", line.0);
         }
         // Going back costs a window for each loss, and so the more the more is lost.
         let back: Vec<_> = lines.iter().filter(|line| line.is("loss", "go-back-n")).collect();
