@@ -1,5 +1,6 @@
 //! Flows between the nodes of a fabric: each is a connection, by which a node writes to another.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use doorbell::protocol::memory::Region;
@@ -18,6 +19,12 @@ const MEMORY: usize = 256 << 10;
 
 /// How many messages of a flow are posted at a time.
 const DEPTH: usize = 2;
+
+/// For how long a flow that makes no progress is not given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The bytes of a short message.
+const SHORT: u64 = 64;
 
 /// Which way a flow's bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +63,14 @@ pub struct Flow {
     /// The other ends, which only take in what is written.
     _peer: QueuePairEnds,
     to: Registration,
+    operation: Operation,
+    /// The most bytes of a message, and how many are posted at a time.
+    message: u64,
+    depth: usize,
+    /// When the messages that are under way were posted.
+    posted: VecDeque<Time>,
+    /// How long each message took, in nanoseconds.
+    pub took: Vec<u64>,
     /// How many bytes are still to be posted; `None` if the flow never ends.
     left: Option<u64>,
     /// How many bytes were acknowledged.
@@ -71,6 +86,8 @@ pub struct Flows {
     /// The place of each node, by the nodes' numbers.
     place_of: Vec<usize>,
     pub flows: Vec<Flow>,
+    /// How many time-outs there were before counting began.
+    pub timeouts_before: u64,
     settings: Settings,
 }
 
@@ -98,11 +115,28 @@ impl Flows {
         let places: Vec<_> = places.collect();
         let mut place_of = vec![0; fabric.nodes()];
         places.iter().enumerate().for_each(|(at, place)| place_of[place.node] = at);
-        Self { fabric, places, place_of, flows: Vec::new(), settings }
+        Self { fabric, places, place_of, flows: Vec::new(), timeouts_before: 0, settings }
     }
 
     /// Adds a flow of so many bytes from one node to another, by their places.
     pub fn add(&mut self, from: usize, to: usize, bytes: Option<u64>) {
+        let Settings { message, operation, .. } = self.settings;
+        self.add_flow((from, to), operation, message, DEPTH, bytes);
+    }
+
+    /// Adds a flow of short messages that are written one after the other, without end.
+    pub fn add_short(&mut self, from: usize, to: usize) {
+        self.add_flow((from, to), Operation::Write, SHORT, 1, None);
+    }
+
+    fn add_flow(
+        &mut self,
+        (from, to): (usize, usize),
+        operation: Operation,
+        message: u64,
+        depth: usize,
+        left: Option<u64>,
+    ) {
         let Self { fabric, places, settings, .. } = self;
         let Settings { transport, mtu, window, .. } = *settings;
         let mut pair_at = |place: &Place| {
@@ -120,23 +154,40 @@ impl Flows {
             sending.window = (window / mtu.bytes() as u32).max(1);
             (connection.selective, sending.selective) = (selective, selective);
             sending.congestion = selective;
+            // Without control, whole seconds may pass before anything of a flow comes through.
+            sending.patience = PATIENCE;
         });
         let to = places[to].memory;
-        self.flows.push(Flow { from, pair, _peer: peer, to, left: bytes, done: 0, ended: None });
+        self.flows.push(Flow {
+            from,
+            pair,
+            _peer: peer,
+            to,
+            operation,
+            message,
+            depth,
+            posted: VecDeque::new(),
+            took: Vec::new(),
+            left,
+            done: 0,
+            ended: None,
+        });
     }
 
     /// Posts what there is room for.
     fn post(&mut self, index: usize) -> bool {
         let mut posted = false;
-        while self.flows[index].pair.send.room() > 0 && self.flows[index].left != Some(0) {
-            let most = self.settings.message;
-            let len = self.flows[index].left.map_or(most, |left| left.min(most));
+        loop {
+            let flow = &mut self.flows[index];
+            if flow.posted.len() == flow.depth || flow.left == Some(0) {
+                return posted;
+            }
+            let len = flow.left.map_or(flow.message, |left| left.min(flow.message));
+            flow.left = flow.left.map(|left| left - len);
+            flow.posted.push_back(self.fabric.now());
             self.post_message(index, len);
-            let left = &mut self.flows[index].left;
-            *left = left.map(|left| left - len);
             posted = true;
         }
-        posted
     }
 
     /// Posts a message.
@@ -144,7 +195,7 @@ impl Flows {
         let flow = &mut self.flows[index];
         let data = self.places[flow.from].memory.segment(0, len as u32);
         let (id, address, rkey) = ((index as u64) << 20 | len, flow.to.address, flow.to.rkey);
-        let request = match self.settings.operation {
+        let request = match flow.operation {
             Operation::Write => WorkRequest::write(id, address, rkey, data),
             Operation::Read => WorkRequest::read(id, address, rkey, data),
         };
@@ -169,6 +220,15 @@ impl Flows {
         true
     }
 
+    /// Forgets what was done until now, so that what is counted is what is done from now on.
+    pub fn begin_counting(&mut self) {
+        self.timeouts_before = self.timeouts();
+        for flow in &mut self.flows {
+            flow.done = 0;
+            flow.took.clear();
+        }
+    }
+
     /// How many time-outs there were at all nodes.
     pub fn timeouts(&mut self) -> u64 {
         let Self { fabric, places, .. } = self;
@@ -180,7 +240,7 @@ impl Flows {
         let (mut ended, mut posted) = (0, false);
         for index in self.take(node) {
             let flow = &mut self.flows[index];
-            if flow.left == Some(0) && flow.pair.send.room() == DEPTH {
+            if flow.left == Some(0) && flow.posted.is_empty() {
                 flow.ended = Some(self.fabric.now());
                 ended += 1;
             }
@@ -199,7 +259,10 @@ impl Flows {
         while let Some(completion) = self.places[place].queue.poll() {
             completion.outcome.expect("losses are made good");
             let (index, len) = ((completion.id >> 20) as usize, completion.id & 0xF_FFFF);
-            self.flows[index].done += len;
+            let flow = &mut self.flows[index];
+            flow.done += len;
+            let posted = flow.posted.pop_front().expect("it was posted");
+            flow.took.push(self.fabric.now().since(posted).as_nanos() as u64);
             completed.push(index);
         }
         completed

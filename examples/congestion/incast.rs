@@ -7,7 +7,7 @@ use doorbell::protocol::wire::PathMtu;
 use doorbell_simulation::{Bandwidth, Fabric, LinkConfig, SwitchConfig};
 
 use crate::cable::{LINE_RATE, payload_rate};
-use crate::flows::{Flows, Operation, Settings, config};
+use crate::flows::{Flow, Flows, Operation, Settings, config};
 use crate::line::{Line, Value};
 use crate::runs::{Case, Transport};
 
@@ -47,45 +47,17 @@ impl Incast {
         cases
     }
 
-    /// Measures which share of the port is used, and how fairly.
+    /// Measures which share of the port is used, how fairly, and how long short messages of another
+    /// node take to come through, beside how long they take while nobody else sends.
     ///
     /// # Errors
     /// None yet: nothing has to come to an end.
     pub fn measure(&self, seed: u64) -> anyhow::Result<Line> {
-        let mut fabric = Fabric::new(seed, Version::V2Ipv4, config(self.senders));
-        fabric.network.stop_tracing();
-        let cable = LinkConfig {
-            latency: Duration::from_micros(20),
-            bandwidth: Bandwidth::bits_per_second(LINE_RATE),
-            mtu: 9000,
-            ..LinkConfig::default()
-        };
-        let switch = SwitchConfig {
-            latency: Duration::from_nanos(500),
-            buffer: self.buffer,
-            ecn_threshold: self.ecn.then_some(self.buffer / 4),
-        };
-        let star = fabric.star(self.senders + 1, cable, switch);
-        let settings = Settings {
-            transport: self.transport,
-            mtu: self.mtu,
-            window: 128 << 10,
-            message: 16 << 10,
-            operation: self.operation,
-        };
-        let mut flows = Flows::new(fabric, &star.nodes, settings, self.senders);
-        for sender in 1..=self.senders {
-            match self.operation {
-                Operation::Write => flows.add(sender, 0, None),
-                Operation::Read => flows.add(0, sender, None),
-            }
-        }
-        flows.run(BEFORE);
-        let begun: Vec<_> = flows.flows.iter().map(|flow| flow.done).collect();
-        let before = flows.timeouts();
-        flows.run(MEASURED);
-        let moved = flows.flows.iter().zip(begun).map(|(flow, before)| flow.done - before);
-        let moved: Vec<_> = moved.collect();
+        let idle = p99(&self.run(seed, 0).flows[0]);
+        let mut flows = self.run(seed, self.senders);
+        let timeouts = flows.timeouts() - flows.timeouts_before;
+        let (busy, bulk) = flows.flows.split_at(1);
+        let moved: Vec<_> = bulk.iter().map(|flow| flow.done).collect();
         let total: u64 = moved.iter().sum();
         let slowest = moved.iter().copied().min().unwrap_or(0);
         let run = match self.operation {
@@ -101,6 +73,51 @@ impl Incast {
             .with("ecn", Value::Text(if self.ecn { "on" } else { "off" }))
             .with("goodput", Value::Share(goodput))
             .with("slowest", Value::Share(slowest as f64 * self.senders as f64 / total as f64))
-            .with("timeouts", Value::Count(flows.timeouts() - before)))
+            .with("timeouts", Value::Count(timeouts))
+            .with("p99_ratio", Value::Share(p99(&busy[0]) / idle)))
     }
+
+    /// Runs a flow of short messages, and so many that fill the port.
+    fn run(&self, seed: u64, senders: usize) -> Flows {
+        let mut fabric = Fabric::new(seed, Version::V2Ipv4, config(senders + 1));
+        fabric.network.stop_tracing();
+        let cable = LinkConfig {
+            latency: Duration::from_micros(20),
+            bandwidth: Bandwidth::bits_per_second(LINE_RATE),
+            mtu: 9000,
+            ..LinkConfig::default()
+        };
+        let switch = SwitchConfig {
+            latency: Duration::from_nanos(500),
+            buffer: self.buffer,
+            ecn_threshold: self.ecn.then_some(self.buffer / 4),
+        };
+        let star = fabric.star(senders + 2, cable, switch);
+        let settings = Settings {
+            transport: self.transport,
+            mtu: self.mtu,
+            window: 128 << 10,
+            message: 16 << 10,
+            operation: self.operation,
+        };
+        let mut flows = Flows::new(fabric, &star.nodes, settings, senders + 1);
+        flows.add_short(1, 0);
+        for sender in 2..senders + 2 {
+            match self.operation {
+                Operation::Write => flows.add(sender, 0, None),
+                Operation::Read => flows.add(0, sender, None),
+            }
+        }
+        flows.run(BEFORE);
+        flows.begin_counting();
+        flows.run(MEASURED);
+        flows
+    }
+}
+
+/// How long 99 of 100 messages take at most, in nanoseconds.
+fn p99(flow: &Flow) -> f64 {
+    let mut took = flow.took.clone();
+    took.sort_unstable();
+    took[took.len() * 99 / 100] as f64
 }

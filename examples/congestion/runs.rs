@@ -10,6 +10,7 @@ use crate::cable::Cable;
 use crate::incast::Incast;
 use crate::leaf_spine::AllToAll;
 use crate::line::Line;
+use crate::parking_lot::ParkingLot;
 
 /// A run: cases of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -20,6 +21,8 @@ pub enum Run {
     Reorder,
     /// Many nodes write to one, or one reads from many
     Incast,
+    /// One flow passes several links, each of which another flow shares with it
+    ParkingLot,
     /// All nodes of a network of two tiers send to each other
     LeafSpine,
 }
@@ -44,17 +47,20 @@ impl Transport {
 pub enum Case {
     Cable(Cable),
     Incast(Incast),
+    ParkingLot(ParkingLot),
     AllToAll(AllToAll),
 }
 
 impl Run {
-    pub const ALL: [Self; 4] = [Self::Loss, Self::Reorder, Self::Incast, Self::LeafSpine];
+    pub const ALL: [Self; 5] =
+        [Self::Loss, Self::Reorder, Self::Incast, Self::ParkingLot, Self::LeafSpine];
 
     pub fn title(self) -> &'static str {
         match self {
             Self::Loss => "One connection, frames lost at random in both directions",
             Self::Reorder => "One connection, frames held back for up to ten others",
             Self::Incast => "Many to one, through a port with a buffer of 256 KiB",
+            Self::ParkingLot => "One flow over three links, each shared with another flow",
             Self::LeafSpine => "All send 256 KiB to each other, at 10 Gbit/s in two tiers",
         }
     }
@@ -71,6 +77,10 @@ impl Run {
                     ),
                     Self::Reorder => cases.push(Case::Cable(Cable { reordering: 0.01, ..cable })),
                     Self::Incast => cases.extend(Incast::cases(transport, mtu, quick)),
+                    Self::ParkingLot => cases.extend([true, false].map(|ecn| {
+                        let (links, buffer) = (3, 256 << 10);
+                        Case::ParkingLot(ParkingLot { transport, mtu, links, ecn, buffer })
+                    })),
                     Self::LeafSpine => {
                         let (leaves, nodes, spines) = if quick { (4, 4, 4) } else { (16, 16, 16) };
                         cases.push(Case::AllToAll(AllToAll {
@@ -97,6 +107,7 @@ impl Case {
         match self {
             Self::Cable(cable) => cable.measure(seed),
             Self::Incast(incast) => incast.measure(seed),
+            Self::ParkingLot(lot) => lot.measure(seed),
             Self::AllToAll(all) => all.measure(seed),
         }
     }

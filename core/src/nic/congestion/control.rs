@@ -12,6 +12,9 @@ use crate::wire::{PathMtu, Psn};
 /// The bytes that are sent at first, when nothing is known of the path.
 const AT_FIRST: u32 = 8 << 10;
 
+/// The bytes of a packet's headers, about.
+const HEADERS: u32 = 64;
+
 /// The window below which packets are spaced out. Larger ones leave as acknowledgements come, in
 /// bursts that a device sends in one go.
 const SPACED: f32 = 8.0;
@@ -27,9 +30,12 @@ pub(crate) struct Control {
     algorithm: Box<dyn Algorithm>,
     /// The most packets that may ever be under way.
     most: u32,
+    /// The bytes of a packet with as much payload as it may have, and headers.
+    packet: u32,
     /// How many packets may be under way; less than one means that so many are sent a round trip.
     window: f32,
-    /// The time between two packets, in nanoseconds, or 0 if they are not spaced out.
+    /// The time between two packets of full length, in nanoseconds, or 0 if packets are not spaced
+    /// out.
     gap: u64,
     /// Before this no packet is sent.
     next_at: Time,
@@ -89,6 +95,7 @@ impl Control {
         Self {
             algorithm: Box::new(ByDelay::new(window)),
             most,
+            packet: HEADERS + mtu.bytes() as u32,
             window: window as f32,
             gap: 0,
             next_at: Time::ZERO,
@@ -122,15 +129,16 @@ impl Control {
         self.gap > 0
     }
 
-    /// Notes that packets were sent for the first time, `first` and others behind it.
+    /// Notes that packets were sent for the first time, `first` and others behind it, with so much
+    /// payload in them or in the responses that they ask for.
     #[inline]
-    pub fn sent(&mut self, first: Psn, packets: u32, now: Time) {
+    pub fn sent(&mut self, first: Psn, bytes: usize, now: Time) {
         let fine = self.delay / (TIMES as u64 / 2);
         let last = self.sent.back();
         if self.sent.len() < TIMES && last.is_none_or(|(_, at)| nanos(now.since(*at)) >= fine) {
             self.sent.push_back((first, now));
         }
-        self.space_out(packets, now);
+        self.space_out(bytes as u32 + HEADERS, now);
     }
 
     /// Notes that packets were sent again, `first` and others behind it. The time of an
@@ -140,16 +148,17 @@ impl Control {
         while self.sent.front().is_some_and(|(psn, _)| beyond.distance_from(*psn) > 0) {
             self.sent.pop_front();
         }
-        self.space_out(packets, now);
+        self.space_out(packets * self.packet, now);
     }
 
-    /// Has the next packet wait, since packets were sent.
+    /// Has the next packet wait, since so many bytes were sent.
     #[inline]
-    fn space_out(&mut self, packets: u32, now: Time) {
+    fn space_out(&mut self, bytes: u32, now: Time) {
         if self.gap > 0 {
             // A varying half of the gap, and half of it: one gap on average.
             let varied = self.gap / 2 + self.gap * u64::from(self.next_random()) / 0xFFFF;
-            self.next_at = self.next_at.max(now).after(varied * u64::from(packets));
+            let wait = varied * u64::from(bytes) / u64::from(self.packet);
+            self.next_at = self.next_at.max(now).after(wait);
         }
     }
 
@@ -267,7 +276,7 @@ mod tests {
     #[test]
     fn the_time_for_which_an_acknowledgement_was_kept_back_is_not_the_paths() {
         let mut control = control();
-        control.sent(Psn::new(0), 1, at(0));
+        control.sent(Psn::new(0), 4096, at(0));
         control.learn(&progress(0, 25, 1), at(125));
         assert_eq!((control.shortest, control.delay), (100_000, 100_000));
     }
@@ -275,7 +284,7 @@ mod tests {
     #[test]
     fn packets_that_were_sent_again_measure_nothing() {
         let mut control = control();
-        control.sent(Psn::new(0), 1, at(0));
+        control.sent(Psn::new(0), 4096, at(0));
         control.sent_again(Psn::new(0), 1, at(5000));
         control.learn(&progress(0, 0, 1), at(5100));
         assert_eq!(control.shortest, u64::MAX);
@@ -286,7 +295,7 @@ mod tests {
         let mut control = control();
         for round in 0..1000 {
             let now = at(1_000_000 * (1 + u64::from(round)));
-            control.sent(Psn::new(round), 1, now);
+            control.sent(Psn::new(round), 4096, now);
             let waits = control.waits_until(now).map(|at| at.since(now));
             assert!(waits.unwrap_or_default() < Duration::from_millis(100), "{waits:?}");
             // The path takes 100 µs, and packets wait for 10 ms from the second on.

@@ -151,7 +151,11 @@ impl QueuePair {
 
     /// Has packets take another path from now on.
     pub fn redirect(&mut self, path: Path, common: &mut Common) {
-        (self.path, self.known_flow) = (Some(path), 0);
+        self.known_flow = 0;
+        self.path = Some(match self.requester.is_controlled() {
+            true => path.ecn_capable(),
+            false => path,
+        });
         common.activate(self);
     }
 }

@@ -11,11 +11,12 @@ use crate::time::Time;
 use crate::wire::{Psn, Report};
 
 impl Requester {
-    /// Notes that packets were sent for the first time, `first` and others behind it.
+    /// Notes that packets were sent for the first time, `first` and others behind it, with so much
+    /// payload in them or in the responses that they ask for.
     #[inline(always)]
-    pub fn note_sent(&mut self, first: Psn, packets: u32, now: Time) {
+    pub fn note_sent(&mut self, first: Psn, bytes: usize, now: Time) {
         if let Some(control) = &mut self.control {
-            control.sent(first, packets, now);
+            control.sent(first, bytes, now);
         }
     }
 

@@ -83,7 +83,7 @@ impl QueuePair {
         }
         let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, Psn::new(0)).with_pkey(self.pkey);
         let (each, half) = (r.policy.ask_each, r.open_window.div_ceil(2) as usize);
-        let (mut sent, mut next, mut full) = (0, r.next_psn, false);
+        let (mut sent, mut payload, mut next, mut full) = (0, 0, r.next_psn, false);
         // `due` is the send with which an acknowledgement is asked for at the latest, `asked` is
         // how many sends there were when one was last asked for, and `before` how many packets had
         // been sent without asking before these sends.
@@ -118,6 +118,7 @@ impl QueuePair {
                 (asked, before) = (sent + 1, 0);
             }
             next = next.add(1);
+            payload += bytes.len();
             if LOSSLESS {
                 posted.sent(ticket, next);
             }
@@ -125,7 +126,7 @@ impl QueuePair {
         }
         if sent > 0 {
             *promised -= sent;
-            r.note_sent(r.next_psn, sent as u32, common.now);
+            r.note_sent(r.next_psn, payload, common.now);
             (r.next_psn, r.unsent_psn) = (next, next);
             if !LOSSLESS {
                 r.unasked = before + (sent - asked) as u32;

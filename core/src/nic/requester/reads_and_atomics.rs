@@ -75,10 +75,12 @@ impl QueuePair {
             }
         };
         let bth = Bth::new(Opcode::RcReadRequest, self.peer_qpn, r.next_psn).with_pkey(self.pkey);
+        let mut asked = 0;
         let pushed = match (S::PLAIN, posted.request.operation) {
             (None | Some(Plain::Read), Operation::Read { address, rkey }) => {
                 let packet = if plain { 0 } else { r.cursor_packet };
                 let reth = read_part((address, rkey), posted.len, packet, packets, mtu);
+                asked = reth.length.0 as usize;
                 outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, &[][..])
             }
             (None | Some(Plain::Atomic), operation) => {
@@ -93,6 +95,9 @@ impl QueuePair {
         let ticket = pushed.map_err(|_| NotSent::TurnEnded(RequesterTurn::DeviceFull))?;
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(!first);
+        if first {
+            r.note_sent(r.next_psn, asked, common.now);
+        }
         let mark = r.mid_message_ticket;
         // The response is the acknowledgement, on devices that have any.
         r.advance_cursor(packets, !common.lossless, packets == left, ticket, common.now);

@@ -245,6 +245,9 @@ impl QueuePair {
         };
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
+        if !again {
+            r.note_sent(r.next_psn, len as usize, common.now);
+        }
         r.advance_cursor(1, asked, ends, ticket, common.now);
         if plain || accesses_memory {
             r.last_memory_psn = r.next_psn;

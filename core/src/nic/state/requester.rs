@@ -432,11 +432,8 @@ impl Requester {
     #[inline(always)]
     pub fn advance_cursor(&mut self, packets: u32, ask: bool, ends: bool, ticket: u64, now: Time) {
         let beyond = self.next_psn.add(packets);
-        if self.next_psn == self.unsent_psn {
-            if ask {
-                self.rto.start_sample(self.next_psn, now);
-            }
-            self.note_sent(self.next_psn, packets, now);
+        if ask && self.next_psn == self.unsent_psn {
+            self.rto.start_sample(self.next_psn, now);
         }
         // A part of a read that is requested again may reach further than it did before.
         if beyond.distance_from(self.unsent_psn) > 0 {
