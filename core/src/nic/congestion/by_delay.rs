@@ -6,7 +6,8 @@
 //!   window, so that of several connections that share a queue the small ones grow while the large
 //!   ones shrink.
 //! * **Marks** are treated as DCTCP does (RFC 8257): the window shrinks by half the share of packets
-//!   that are marked.
+//!   that are marked. Where there are any, the target for the delay is longer: a path of several
+//!   busy links has several queues, and delay can't tell them from a long one.
 //! * **Loss** of a packet alone, which is repaired, says nothing of congestion. Where much is lost,
 //!   the window becomes what has arrived, as in SMaRTT (arXiv 2404.01630); where packets wait and
 //!   some are lost, it is halved.
@@ -19,6 +20,8 @@ use super::{Algorithm, RoundTrip};
 const TARGET: f32 = 50_000.0;
 /// How much longer than that packets may wait where the window is small, in nanoseconds.
 const RANGE: f32 = 100_000.0;
+/// How many times as long they may wait where switches mark packets, and so say what is too much.
+const MARKED_TARGET: f32 = 3.0;
 /// The window from which on the target is the shortest, and that up to which it is the longest.
 const LARGE: f32 = 100.0;
 const SMALL: f32 = 0.1;
@@ -28,12 +31,13 @@ const LEAST: f32 = 1.0 / 32.0;
 /// The largest window after a time-out, or after much was lost.
 const AFTER_LOSS: f32 = 0.5;
 
-/// The share by which a window grows in a round trip at most.
-const GROWTH: f32 = 0.1;
-/// The window from which on growth is by as much as a window of this size grows.
-const STEEP: f32 = 32.0;
-/// The packets by which a window of one packet or more grows beside that, and those by which the
-/// smallest does. As this is no share of the window, small windows catch up with large ones.
+/// The packets by which a window of one packet or more grows in a round trip in which no packet
+/// waits. Where they have not waited for many round trips, it grows faster, up to so many times.
+const GROWTH: f32 = 0.3;
+const CALM_AFTER: u32 = 16;
+const MOST_CALM: u32 = 16;
+/// The packets by which such a window grows beside that, and those by which the smallest does. As
+/// this is no share of the window, small windows catch up with large ones.
 const STEP: f32 = 0.08;
 const LEAST_STEP: f32 = 0.03;
 
@@ -70,6 +74,10 @@ pub(crate) struct ByDelay {
     window: f32,
     /// Whether the window has never been too large: it is doubled until then.
     starting: bool,
+    /// Whether a packet was ever marked.
+    sees_marks: bool,
+    /// For how many round trips packets have hardly waited.
+    calm: u32,
     /// The share of packets that were marked, smoothed.
     marked: f32,
     /// The share of packets that were lost, smoothed.
@@ -105,14 +113,23 @@ impl ByDelay {
     /// Begins with a window of so many packets.
     pub fn new(window: u32) -> Self {
         let drains = Drains { since: 0, period: FIRST_DRAIN };
-        Self { window: window as f32, starting: true, marked: 0.0, lost: 0.0, drains }
+        Self {
+            window: window as f32,
+            starting: true,
+            sees_marks: false,
+            calm: 0,
+            marked: 0.0,
+            lost: 0.0,
+            drains,
+        }
     }
 
     /// How long packets may wait in queues.
     fn target(&self) -> f32 {
         let of = |window: f32| window.sqrt().recip();
         let share = (of(self.window) - of(LARGE)) / (of(SMALL) - of(LARGE));
-        TARGET + RANGE * share.clamp(0.0, 1.0)
+        let times = if self.sees_marks { MARKED_TARGET } else { 1.0 };
+        times * (TARGET + RANGE * share.clamp(0.0, 1.0))
     }
 
     /// The share by which the window is to shrink, given for how long packets waited.
@@ -137,7 +154,11 @@ impl ByDelay {
         self.window += match (self.starting, self.marked > FEW_MARKS) {
             (true, _) => self.window,
             (false, true) => step,
-            (false, false) => room * GROWTH * self.window.min(STEEP) + step,
+            (false, false) => {
+                self.calm = if room > 0.8 { self.calm.saturating_add(1) } else { 0 };
+                let faster = self.calm.saturating_sub(CALM_AFTER).clamp(1, MOST_CALM);
+                room * GROWTH * self.window.min(1.0) * faster as f32 + step
+            }
         };
     }
 
@@ -150,6 +171,7 @@ impl ByDelay {
 impl Algorithm for ByDelay {
     fn round_trip(&mut self, seen: &RoundTrip, most: f32) -> f32 {
         let (arrived, lost) = (seen.arrived.max(1) as f32, seen.lost as f32);
+        self.sees_marks |= seen.marked > 0;
         let marked = (seen.marked as f32 / arrived).min(1.0);
         self.marked += (marked - self.marked) / MARKS_OVER;
         self.lost += (lost / (lost + arrived) - self.lost) / LOSSES_OVER;
