@@ -6,9 +6,10 @@ use doorbell::protocol::encap::Version;
 use doorbell::protocol::memory::Region;
 use doorbell::protocol::nic::{Config, QueuePairConfig, Rights, WorkRequest};
 use doorbell::protocol::wire::PathMtu;
-use doorbell_simulation::{Bandwidth, Fabric, Faults, LinkConfig};
+use doorbell_simulation::{Fabric, Faults};
 
 use crate::line::{Line, Value};
+use crate::network;
 use crate::runs::Transport;
 
 /// What a cable carries in a second.
@@ -64,12 +65,7 @@ impl Cable {
         let mut fabric = Fabric::new(seed, Version::V2Ipv4, config);
         fabric.network.stop_tracing();
         let nodes = [fabric.node(), fabric.node()];
-        let cable = LinkConfig {
-            latency: Duration::from_micros(20),
-            bandwidth: Bandwidth::bits_per_second(LINE_RATE),
-            mtu: 9000,
-            ..LinkConfig::default()
-        };
+        let cable = network::cable(Duration::from_micros(20));
         let [here, there] = nodes.map(|node| fabric.station(node));
         fabric.network.link(here, there, cable.with_faults(self.faults()));
         let mut ends = nodes.map(|node| {

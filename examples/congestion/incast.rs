@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
 use doorbell::protocol::encap::Version;
 use doorbell::protocol::wire::PathMtu;
-use doorbell_simulation::{Bandwidth, Fabric, LinkConfig, SwitchConfig};
+use doorbell_simulation::Fabric;
 
-use crate::cable::{LINE_RATE, payload_rate};
+use crate::cable::payload_rate;
 use crate::flows::{Flow, Flows, Operation, Settings, config};
 use crate::line::{Line, Value};
+use crate::network;
 use crate::runs::{Case, Transport};
 
+/// How long each cable takes.
+const CABLE: Duration = Duration::from_micros(20);
 /// How long the flows have to find their rates.
 const BEFORE: Duration = Duration::from_millis(5);
 /// For how long they are measured then.
@@ -51,9 +55,9 @@ impl Incast {
     /// node take to come through, beside how long they take while nobody else sends.
     ///
     /// # Errors
-    /// None yet: nothing has to come to an end.
+    /// When not one short message comes through.
     pub fn measure(&self, seed: u64) -> anyhow::Result<Line> {
-        let idle = p99(&self.run(seed, 0).flows[0]);
+        let idle = p99(&self.run(seed, 0).flows[0])?;
         let mut flows = self.run(seed, self.senders);
         let timeouts = flows.timeouts() - flows.timeouts_before;
         let (busy, bulk) = flows.flows.split_at(1);
@@ -74,25 +78,15 @@ impl Incast {
             .with("goodput", Value::Share(goodput))
             .with("slowest", Value::Share(slowest as f64 * self.senders as f64 / total as f64))
             .with("timeouts", Value::Count(timeouts))
-            .with("p99_ratio", Value::Share(p99(&busy[0]) / idle)))
+            .with("p99_ratio", Value::Share(p99(&busy[0])? / idle)))
     }
 
     /// Runs a flow of short messages, and so many that fill the port.
     fn run(&self, seed: u64, senders: usize) -> Flows {
         let mut fabric = Fabric::new(seed, Version::V2Ipv4, config(senders + 1));
         fabric.network.stop_tracing();
-        let cable = LinkConfig {
-            latency: Duration::from_micros(20),
-            bandwidth: Bandwidth::bits_per_second(LINE_RATE),
-            mtu: 9000,
-            ..LinkConfig::default()
-        };
-        let switch = SwitchConfig {
-            latency: Duration::from_nanos(500),
-            buffer: self.buffer,
-            ecn_threshold: self.ecn.then_some(self.buffer / 4),
-        };
-        let star = fabric.star(senders + 2, cable, switch);
+        let star =
+            fabric.star(senders + 2, network::cable(CABLE), network::switch(self.buffer, self.ecn));
         let settings = Settings {
             transport: self.transport,
             mtu: self.mtu,
@@ -116,8 +110,9 @@ impl Incast {
 }
 
 /// How long 99 of 100 messages take at most, in nanoseconds.
-fn p99(flow: &Flow) -> f64 {
+fn p99(flow: &Flow) -> anyhow::Result<f64> {
     let mut took = flow.took.clone();
     took.sort_unstable();
-    took[took.len() * 99 / 100] as f64
+    let last = took.get(took.len() * 99 / 100).context("no short message came through")?;
+    Ok(*last as f64)
 }

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use doorbell::protocol::encap::Version;
 use doorbell::protocol::wire::PathMtu;
-use doorbell_simulation::{Bandwidth, Fabric, LeafSpineSize, LinkConfig, SwitchConfig};
+use doorbell_simulation::{Fabric, LeafSpineSize};
 
-use crate::cable::{LINE_RATE, payload_rate};
+use crate::cable::payload_rate;
 use crate::flows::{Flows, Operation, Settings, config};
 use crate::line::{Line, Value};
+use crate::network;
 use crate::runs::Transport;
 
 /// Each node sends so much to each other.
@@ -32,17 +33,8 @@ impl AllToAll {
         let nodes = self.size.leaves * self.size.nodes;
         let mut fabric = Fabric::new(seed, Version::V2Ipv4, config(2 * nodes));
         fabric.network.stop_tracing();
-        let cable = LinkConfig {
-            latency: Duration::from_micros(5),
-            bandwidth: Bandwidth::bits_per_second(LINE_RATE),
-            mtu: 9000,
-            ..LinkConfig::default()
-        };
-        let switch = SwitchConfig {
-            latency: Duration::from_nanos(500),
-            buffer: self.buffer,
-            ecn_threshold: Some(self.buffer / 4),
-        };
+        let cable = network::cable(Duration::from_micros(5));
+        let switch = network::switch(self.buffer, true);
         let layout = fabric.leaf_spine(self.size, cable, switch);
         let settings = Settings {
             transport: self.transport,

@@ -6,6 +6,7 @@ mod flows;
 mod incast;
 mod leaf_spine;
 mod line;
+mod network;
 mod parking_lot;
 mod runs;
 

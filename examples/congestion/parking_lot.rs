@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use doorbell::protocol::encap::Version;
 use doorbell::protocol::wire::PathMtu;
-use doorbell_simulation::{Bandwidth, Fabric, LinkConfig, SwitchConfig};
+use doorbell_simulation::Fabric;
 
-use crate::cable::{LINE_RATE, payload_rate};
+use crate::cable::payload_rate;
 use crate::flows::{Flows, Operation, Settings, config};
 use crate::line::{Line, Value};
+use crate::network;
 use crate::runs::Transport;
 
 /// How long the flows have to find their rates.
@@ -67,17 +68,8 @@ impl ParkingLot {
     fn build(&self, seed: u64) -> Flows {
         let mut fabric = Fabric::new(seed, Version::V2Ipv4, config(2));
         fabric.network.stop_tracing();
-        let cable = LinkConfig {
-            latency: Duration::from_micros(20),
-            bandwidth: Bandwidth::bits_per_second(LINE_RATE),
-            mtu: 9000,
-            ..LinkConfig::default()
-        };
-        let config = SwitchConfig {
-            latency: Duration::from_nanos(500),
-            buffer: self.buffer,
-            ecn_threshold: self.ecn.then_some(self.buffer / 4),
-        };
+        let cable = network::cable(Duration::from_micros(20));
+        let config = network::switch(self.buffer, self.ecn);
         let switches: Vec<_> = (0..=self.links).map(|_| fabric.network.switch(config)).collect();
         let links: Vec<_> =
             switches.windows(2).map(|pair| fabric.network.link(pair[0], pair[1], cable)).collect();
