@@ -17,9 +17,6 @@ use crate::runs::Transport;
 /// The bytes of memory at each node.
 const MEMORY: usize = 256 << 10;
 
-/// How many messages of a flow are posted at a time.
-const DEPTH: usize = 2;
-
 /// For how long a flow that makes no progress is not given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -42,9 +39,12 @@ pub struct Settings {
     pub mtu: PathMtu,
     /// The most bytes of a flow that are unacknowledged.
     pub window: u32,
-    /// The most bytes of a message.
+    /// The most bytes of a message, and how many messages are posted at a time.
     pub message: u64,
+    pub depth: usize,
     pub operation: Operation,
+    /// How many routes a connection tries.
+    pub paths: u8,
 }
 
 /// A node with its memory.
@@ -75,6 +75,9 @@ pub struct Flow {
     left: Option<u64>,
     /// How many bytes were acknowledged.
     pub done: u64,
+    /// When a message of it came last, and the longest that there was none since counting began.
+    last: Time,
+    longest_pause: Duration,
     /// When all of it was.
     pub ended: Option<Time>,
 }
@@ -120,8 +123,8 @@ impl Flows {
 
     /// Adds a flow of so many bytes from one node to another, by their places.
     pub fn add(&mut self, from: usize, to: usize, bytes: Option<u64>) {
-        let Settings { message, operation, .. } = self.settings;
-        self.add_flow((from, to), operation, message, DEPTH, bytes);
+        let Settings { message, depth, operation, .. } = self.settings;
+        self.add_flow((from, to), operation, message, depth, bytes);
     }
 
     /// Adds a flow of short messages that are written one after the other, without end.
@@ -138,10 +141,10 @@ impl Flows {
         left: Option<u64>,
     ) {
         let Self { fabric, places, settings, .. } = self;
-        let Settings { transport, mtu, window, .. } = *settings;
+        let Settings { transport, mtu, window, paths, .. } = *settings;
         let mut pair_at = |place: &Place| {
             let config = QueuePairConfig {
-                send_depth: DEPTH,
+                send_depth: settings.depth,
                 receive_depth: 1,
                 ..QueuePairConfig::new(place.domain, place.queue_id)
             };
@@ -153,7 +156,7 @@ impl Flows {
         fabric.connect(ends[0], ends[1], mtu, |connection, sending| {
             sending.window = (window / mtu.bytes() as u32).max(1);
             (connection.selective, sending.selective) = (selective, selective);
-            sending.congestion = selective;
+            (sending.congestion, sending.paths) = (selective, paths);
             // Without control, whole seconds may pass before anything of a flow comes through.
             sending.patience = PATIENCE;
         });
@@ -170,6 +173,8 @@ impl Flows {
             took: Vec::new(),
             left,
             done: 0,
+            last: Time::ZERO,
+            longest_pause: Duration::ZERO,
             ended: None,
         });
     }
@@ -226,7 +231,15 @@ impl Flows {
         for flow in &mut self.flows {
             flow.done = 0;
             flow.took.clear();
+            (flow.last, flow.longest_pause) = (self.fabric.now(), Duration::ZERO);
         }
+    }
+
+    /// The longest that no message of some flow came, since counting began.
+    pub fn longest_pause(&self) -> Duration {
+        let now = self.fabric.now();
+        let pause = |flow: &Flow| flow.longest_pause.max(now.since(flow.last));
+        self.flows.iter().map(pause).max().unwrap_or_default()
     }
 
     /// How many time-outs there were at all nodes.
@@ -262,7 +275,10 @@ impl Flows {
             let flow = &mut self.flows[index];
             flow.done += len;
             let posted = flow.posted.pop_front().expect("it was posted");
-            flow.took.push(self.fabric.now().since(posted).as_nanos() as u64);
+            let now = self.fabric.now();
+            flow.took.push(now.since(posted).as_nanos() as u64);
+            flow.longest_pause = flow.longest_pause.max(now.since(flow.last));
+            flow.last = now;
             completed.push(index);
         }
         completed

@@ -92,7 +92,9 @@ impl Incast {
             mtu: self.mtu,
             window: 128 << 10,
             message: 16 << 10,
+            depth: 2,
             operation: self.operation,
+            paths: 1,
         };
         let mut flows = Flows::new(fabric, &star.nodes, settings, senders + 1);
         flows.add_short(1, 0);

@@ -18,6 +18,8 @@ pub struct AllToAll {
     pub transport: Transport,
     pub mtu: PathMtu,
     pub size: LeafSpineSize,
+    /// How many routes a connection tries.
+    pub paths: u8,
     /// The bytes that each node sends to each other.
     pub bytes: u64,
     /// The bytes of a port's buffer.
@@ -41,7 +43,9 @@ impl AllToAll {
             mtu: self.mtu,
             window: 64 << 10,
             message: self.bytes,
+            depth: 2,
             operation: Operation::Write,
+            paths: self.paths,
         };
         let mut flows = Flows::new(fabric, &layout.nodes, settings, nodes);
         // Each begins with the node behind it, so that no node is everybody's first.
@@ -62,7 +66,7 @@ impl AllToAll {
             .with("transport", Value::Text(self.transport.name()))
             .with("mtu", Value::Count(self.mtu.bytes() as u64))
             .with("senders", Value::Count(nodes as u64))
-            .with("paths", Value::Count(1))
+            .with("paths", Value::Count(self.paths.into()))
             .with("timeouts", Value::Count(flows.timeouts()))
             .with("fct_ratio", Value::Share(seconds / ideal))
             .with("frames_per_s", Value::Share(delivered / took)))

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// The names of what is measured, in the order in which they are printed.
-const FIELDS: [&str; 14] = [
+const FIELDS: [&str; 15] = [
     "run",
     "transport",
     "mtu",
@@ -17,6 +17,7 @@ const FIELDS: [&str; 14] = [
     "again",
     "fct_ratio",
     "p99_ratio",
+    "stall_rtts",
     "frames_per_s",
 ];
 

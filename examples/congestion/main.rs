@@ -9,6 +9,7 @@ mod line;
 mod network;
 mod parking_lot;
 mod runs;
+mod spines;
 
 use std::io::{self, Write};
 

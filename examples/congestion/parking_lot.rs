@@ -96,7 +96,9 @@ impl ParkingLot {
             mtu: self.mtu,
             window: 512 << 10,
             message: 256 << 10,
+            depth: 2,
             operation: Operation::Write,
+            paths: 1,
         };
         Flows::new(fabric, &nodes, settings, 2)
     }

@@ -11,6 +11,7 @@ use crate::incast::Incast;
 use crate::leaf_spine::AllToAll;
 use crate::line::Line;
 use crate::parking_lot::ParkingLot;
+use crate::spines::Spines;
 
 /// A run: cases of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
@@ -25,6 +26,8 @@ pub enum Run {
     ParkingLot,
     /// All nodes of a network of two tiers send to each other
     LeafSpine,
+    /// Flows between two switches take several routes, one of which may die
+    Paths,
 }
 
 /// How a connection makes losses good.
@@ -49,11 +52,12 @@ pub enum Case {
     Incast(Incast),
     ParkingLot(ParkingLot),
     AllToAll(AllToAll),
+    Spines(Spines),
 }
 
 impl Run {
-    pub const ALL: [Self; 5] =
-        [Self::Loss, Self::Reorder, Self::Incast, Self::ParkingLot, Self::LeafSpine];
+    pub const ALL: [Self; 6] =
+        [Self::Loss, Self::Reorder, Self::Incast, Self::ParkingLot, Self::LeafSpine, Self::Paths];
 
     pub fn title(self) -> &'static str {
         match self {
@@ -61,6 +65,7 @@ impl Run {
             Self::Reorder => "One connection, frames held back for up to ten others",
             Self::Incast => "Many to one, through a port with a buffer of 256 KiB",
             Self::ParkingLot => "One flow over three links, each shared with another flow",
+            Self::Paths => "Eight flows between two switches, with eight routes",
             Self::LeafSpine => "All send 256 KiB to each other, at 10 Gbit/s in two tiers",
         }
     }
@@ -70,6 +75,7 @@ impl Run {
         let mut cases = Vec::new();
         for mtu in [PathMtu::Mtu4096, PathMtu::Mtu1024] {
             for transport in [Transport::Selective, Transport::GoBackN] {
+                let paths: &[u8] = if transport == Transport::Selective { &[1, 16] } else { &[1] };
                 let cable = Cable { transport, mtu, messages, loss: 0.0, reordering: 0.0 };
                 match self {
                     Self::Loss => cases.extend(
@@ -83,14 +89,23 @@ impl Run {
                     })),
                     Self::LeafSpine => {
                         let (leaves, nodes, spines) = if quick { (4, 4, 4) } else { (16, 16, 16) };
-                        cases.push(Case::AllToAll(AllToAll {
-                            transport,
-                            mtu,
-                            size: LeafSpineSize { leaves, nodes, spines },
-                            bytes: 256 << 10,
-                            buffer: 256 << 10,
+                        cases.extend(paths.iter().map(|&paths| {
+                            Case::AllToAll(AllToAll {
+                                transport,
+                                mtu,
+                                size: LeafSpineSize { leaves, nodes, spines },
+                                paths,
+                                bytes: 256 << 10,
+                                buffer: 256 << 10,
+                            })
                         }));
                     }
+                    Self::Paths => cases.extend(paths.iter().flat_map(|&paths| {
+                        [false, true].map(|dies| {
+                            let buffer = 256 << 10;
+                            Case::Spines(Spines { transport, mtu, paths, dies, buffer })
+                        })
+                    })),
                 }
             }
         }
@@ -109,6 +124,7 @@ impl Case {
             Self::Incast(incast) => incast.measure(seed),
             Self::ParkingLot(lot) => lot.measure(seed),
             Self::AllToAll(all) => all.measure(seed),
+            Self::Spines(spines) => spines.measure(seed),
         }
     }
 }

@@ -203,6 +203,11 @@ impl Outbox for AnyDevice {
     }
 
     #[inline]
+    fn time(&self) -> Option<Time> {
+        each!(self, device => device.time())
+    }
+
+    #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
         each!(self, device => device.delivered(path))
     }

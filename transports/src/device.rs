@@ -158,6 +158,9 @@ pub struct Capabilities {
     /// True if the device is part of a simulated network, where time passes only as the program
     /// lets it pass. No thread of Doorbell's own runs a NIC over such a device.
     pub simulated: bool,
+    /// True if packets may name any UDP source port, by which routers choose among routes of equal
+    /// cost. Elsewhere the port is the device's own.
+    pub labels: bool,
 }
 
 /// The trouble of an open device: the reason why it does not work at present.

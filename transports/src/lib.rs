@@ -89,6 +89,7 @@ mod raw;
 mod serde;
 pub mod sharing;
 pub mod shm;
+mod stamp;
 #[allow(unsafe_code)]
 mod sys;
 pub mod udp;

@@ -256,8 +256,30 @@ impl Outer {
         (Host { gid: source, port: from }, Host { gid: destination, port: to })
     }
 
+    /// Returns the UDP source port where it is a mere label of the flow: where packets go to RoCE's
+    /// own port, whoever they are from.
+    pub(super) const fn label(&self) -> Option<UdpPort> {
+        match self {
+            Self::V2Ipv4(.., udp) | Self::V2Ipv6(.., udp) => match udp.destination {
+                UdpPort::ROCE_V2 => Some(udp.source),
+                _ => None,
+            },
+            Self::V1(..) => None,
+        }
+    }
+
+    /// Returns the headers with another UDP source port.
+    pub(super) fn labelled(self, label: UdpPort) -> Self {
+        match self {
+            Self::V1(..) => self,
+            Self::V2Ipv4(e, ip, udp) => Self::V2Ipv4(e, ip, Udp { source: label, ..udp }),
+            Self::V2Ipv6(e, ip, udp) => Self::V2Ipv6(e, ip, Udp { source: label, ..udp }),
+        }
+    }
+
     /// Returns the traffic class: DSCP and the two ECN bits.
-    const fn traffic_class(&self) -> u8 {
+    #[inline]
+    pub const fn traffic_class(&self) -> u8 {
         match self {
             Self::V1(_, Grh(ip)) | Self::V2Ipv6(_, ip, _) => ip.traffic_class,
             Self::V2Ipv4(_, ip, _) => ip.tos,
@@ -274,7 +296,22 @@ impl Outer {
     /// their ECN bits.
     #[must_use]
     pub(super) fn ecn_capable(self) -> Self {
-        let class = self.traffic_class() & !Self::ECN | Self::ECN_CAPABLE;
+        self.with_ecn(Self::ECN_CAPABLE)
+    }
+
+    /// Whether switches may mark the frame.
+    pub(super) const fn is_ecn_capable(&self) -> bool {
+        self.traffic_class() & Self::ECN == Self::ECN_CAPABLE
+    }
+
+    /// Returns the headers as a switch has marked them.
+    #[must_use]
+    pub fn marked(self) -> Self {
+        self.with_ecn(Self::MARKED)
+    }
+
+    fn with_ecn(self, ecn: u8) -> Self {
+        let class = self.traffic_class() & !Self::ECN | ecn;
         match self {
             Self::V1(e, Grh(ip)) => Self::V1(e, Grh(Ipv6 { traffic_class: class, ..ip })),
             Self::V2Ipv4(e, ip, udp) => Self::V2Ipv4(e, Ipv4 { tos: class, ..ip }, udp),

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 
 use crate::fields::{low16, low32, no_room};
-use crate::wire::{Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, fold, sum_words};
+use crate::wire::{
+    Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, UdpPort, fold, sum_words,
+};
 
 use super::crc_prefix::CrcPrefix;
 use super::icrc::{STEADY_BTH, steady_bth};
@@ -19,6 +21,8 @@ pub struct PathId(pub u32);
 #[derive(Clone, Debug)]
 pub struct Path {
     id: PathId,
+    /// The UDP source port, by which routers choose among routes; zero where there is none.
+    label: UdpPort,
     /// The outer headers, in a box because a queue pair on a link has none.
     around: Option<Box<OuterTemplate>>,
 }
@@ -77,13 +81,13 @@ impl Path {
         let nothing = Cell::new(CrcPrefix::NONE);
         let (recent, older) = (nothing.clone(), nothing);
         let around = OuterTemplate { outer, template, sums, recent, older };
-        Self { id, around: Some(Box::new(around)) }
+        Self { id, label: outer.label().unwrap_or(UdpPort(0)), around: Some(Box::new(around)) }
     }
 
     /// Makes a path that is a link of its own, as lossless devices have them. Its packets have no
     /// outer headers, and the number is all that identifies the path.
     pub fn link(id: PathId) -> Self {
-        Self { id, around: None }
+        Self { id, label: UdpPort(0), around: None }
     }
 
     /// Returns the path with headers which say that switches may mark the packets. A link has none.
@@ -93,6 +97,39 @@ impl Path {
             Some(around) => Self::new(self.id, around.outer.ecn_capable()),
             None => self,
         }
+    }
+
+    /// Has packets name another UDP source port from now on. That is possible where the port names
+    /// nobody, as with RoCE's own destination port.
+    pub(crate) fn relabel(&mut self, label: UdpPort) {
+        let Some(around) = self.around.as_mut().filter(|around| around.outer.label().is_some())
+        else {
+            return;
+        };
+        (self.label, around.outer) = (label, around.outer.labelled(label));
+        let udp = around.outer.len() - Udp::LEN;
+        let source = around.template.get_mut(udp..).and_then(|udp| udp.first_chunk_mut());
+        if let Some(source) = source {
+            *source = label.0.to_be_bytes();
+        }
+        around.recent.set(CrcPrefix::NONE);
+        around.older.set(CrcPrefix::NONE);
+    }
+
+    /// The UDP source port, by which routers choose among routes; zero where there is none.
+    #[inline]
+    pub(super) fn label(&self) -> UdpPort {
+        self.label
+    }
+
+    /// Whether the UDP source port may be any.
+    pub(crate) fn has_label(&self) -> bool {
+        self.around.as_ref().is_some_and(|around| around.outer.label().is_some())
+    }
+
+    /// Whether switches may mark the packets.
+    pub fn is_ecn_capable(&self) -> bool {
+        self.around.as_ref().is_some_and(|around| around.outer.is_ecn_capable())
     }
 
     /// Returns the number of the path.

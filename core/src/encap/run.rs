@@ -2,7 +2,7 @@
 
 use crate::fields::{low16, low32};
 use crate::payload::Payload;
-use crate::wire::{Crc, Ethernet, Headers, IpId, padding};
+use crate::wire::{Crc, Ethernet, Headers, IpId, UdpPort, padding};
 
 use super::icrc::{ICRC_LEN, STEADY_BTH};
 use super::outer::Version;
@@ -44,6 +44,7 @@ pub struct Sealed {
 #[derive(Clone, Debug)]
 pub struct Run {
     path: PathId,
+    label: UdpPort,
     version: Version,
     sums: HeaderSums,
     first_id: IpId,
@@ -74,6 +75,7 @@ impl Run {
         let most = if version == Version::V1 { most.min(1) } else { most };
         Self {
             path: path.id(),
+            label: path.label(),
             version,
             sums: path.sums(),
             first_id,
@@ -115,7 +117,7 @@ impl Run {
     #[inline(always)]
     fn claim<'f>(&mut self, path: &Path, frame: &'f mut [u8], len: usize) -> Option<&'f mut [u8]> {
         let (filled, largest) = (self.filled as usize, self.largest as usize);
-        if len > largest || self.path != path.id() {
+        if len > largest || self.path != path.id() || self.label != path.label() {
             return None;
         }
         // The outer headers carry the length of the rest of the frame in 16 bits.

@@ -58,6 +58,13 @@ crate::counted! {
         pub fatal_naks_sent: u64,
         /// Acknowledgements that were sent.
         pub acks_sent: u64,
+        /// Packets that a switch had marked as Congestion Experienced, acknowledgements apart.
+        pub marked: u64,
+        /// Congestion notifications (CNPs) that were sent to standard peers, whose packets were
+        /// marked.
+        pub notifications_sent: u64,
+        /// Congestion notifications that standard peers have sent.
+        pub notifications_received: u64,
         /// Response packets that were sent, with data that peers read, or results of their atomic
         /// operations.
         pub answers_sent: u64,

@@ -71,6 +71,7 @@
 //! | `requests` | work requests and their memory, completions, failures, events, gather and scatter |
 //! | `device` | what a device must do ([`Outbox`]), and what it tells ([`Inbox`]) |
 //! | `congestion` | how much may be under way, by what is known of the path |
+//! | `paths` | several routes for one connection, and those to be avoided |
 //! | `selective` | what selective repeat knows of packets beyond a missing one |
 //! | `config` | configurations, queue pair numbers, states and their transitions, errors |
 //! | `queues` | the rings' ends: send, receive and completion queues, doorbells |
@@ -87,6 +88,7 @@ mod counters;
 mod device;
 mod identifiers;
 mod keep_alive;
+mod paths;
 mod protection;
 mod queue_pair;
 mod queues;
@@ -113,6 +115,7 @@ pub use device::outbox::Outbox;
 pub use device::receive::{receive_frame, receive_record};
 pub use identifiers::{AddressId, CompletionQueueId, MappingId, SharedReceiveQueueId};
 pub use keep_alive::limits::{KeepAlive, Silence};
+pub use paths::MOST_PATHS;
 pub use protection::registration::{KeyError, Registration, TableFull};
 pub use protection::rights::{NotRights, Rights};
 pub use protection::segment::{Domain, Lkey, Segment};

@@ -44,6 +44,7 @@ fn passed_over(c: &Counters) -> u64 {
         + c.wrong_qkey
         + c.management
         + c.management_dropped
+        + c.notifications_received
 }
 
 impl World {

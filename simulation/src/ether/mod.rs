@@ -191,6 +191,7 @@ impl Ether {
                 lossless: self.lossless,
                 mapping: false,
                 simulated: true,
+                labels: false,
                 memory: ROOM * LONGEST,
             },
             statistics: Statistics::default(),

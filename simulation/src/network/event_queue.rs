@@ -1,7 +1,8 @@
 //! The future events of the network, in their order.
 
 use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::Time;
 use crate::ids::{LaneId, StationId, SwitchId, SwitchPort};
@@ -22,9 +23,18 @@ pub(crate) enum QueuedEvent {
 }
 
 /// The future events by time. Events at the same moment are in the order in which they were added.
+///
+/// The frames on a lane arrive in the order in which they left, but for those that are held back,
+/// and those in a switch cross it in the order in which they came. So each lane and each switch has
+/// a queue of its own, of which only the first frame is among the entries: of these there are as
+/// many as lanes, and not as many as frames.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
     entries: BinaryHeap<Entry>,
+    /// The frames on each lane.
+    lanes: Vec<VecDeque<Queued<()>>>,
+    /// The frames in each switch, and the ports by which they have come.
+    switches: Vec<VecDeque<Queued<SwitchPort>>>,
     timers: Timers,
     turn: u64,
 }
@@ -33,21 +43,94 @@ pub(crate) struct EventQueue {
 struct Entry {
     at: Time,
     turn: u64,
-    what: QueuedEvent,
+    what: What,
+}
+
+/// What happens, as it is entered among the others.
+#[derive(Debug)]
+enum What {
+    Departed(LaneId),
+    /// The first frame on a lane arrives.
+    FirstArrived(LaneId),
+    /// The first frame in a switch has crossed it.
+    FirstCrossed(SwitchId),
+    /// A frame arrives out of the order in which it left.
+    Arrived(LaneId, Box<Flight>),
+}
+
+/// A frame in the queue of a lane or a switch.
+#[derive(Debug)]
+struct Queued<T> {
+    at: Time,
+    turn: u64,
+    with: T,
+    flight: Box<Flight>,
+}
+
+impl<T> Queued<T> {
+    fn entry(&self, what: What) -> Entry {
+        Entry { at: self.at, turn: self.turn, what }
+    }
 }
 
 impl EventQueue {
     pub(crate) fn new() -> Self {
-        Self { entries: BinaryHeap::new(), timers: Timers::new(), turn: 0 }
+        Self {
+            entries: BinaryHeap::new(),
+            lanes: Vec::new(),
+            switches: Vec::new(),
+            timers: Timers::new(),
+            turn: 0,
+        }
     }
 
     pub(crate) fn add_station(&mut self) {
         self.timers.add_station();
     }
 
-    pub(crate) fn enter(&mut self, at: Time, what: QueuedEvent) {
+    pub(crate) fn add_lane(&mut self) {
+        self.lanes.push(VecDeque::new());
+    }
+
+    pub(crate) fn add_switch(&mut self) {
+        self.switches.push(VecDeque::new());
+    }
+
+    /// Has the first frame in a lane's queue leave.
+    pub(crate) fn depart_at(&mut self, at: Time, lane: LaneId) {
         let turn = self.next_turn();
-        self.entries.push(Entry { at, turn, what });
+        self.entries.push(Entry { at, turn, what: What::Departed(lane) });
+    }
+
+    /// Has a frame arrive at the end of a lane.
+    pub(crate) fn arrive_at(&mut self, at: Time, lane: LaneId, flight: Box<Flight>) {
+        let turn = self.next_turn();
+        let queue = &mut self.lanes[lane.index()];
+        if queue.back().is_some_and(|last| last.at > at) {
+            return self.entries.push(Entry { at, turn, what: What::Arrived(lane, flight) });
+        }
+        let frame = Queued { at, turn, with: (), flight };
+        if queue.is_empty() {
+            self.entries.push(frame.entry(What::FirstArrived(lane)));
+        }
+        queue.push_back(frame);
+    }
+
+    /// Has a frame have crossed a switch.
+    pub(crate) fn cross_at(
+        &mut self,
+        at: Time,
+        switch: SwitchId,
+        came_in: SwitchPort,
+        flight: Box<Flight>,
+    ) {
+        let turn = self.next_turn();
+        let queue = &mut self.switches[switch.index()];
+        let frame = Queued { at, turn, with: came_in, flight };
+        if queue.is_empty() {
+            self.entries.push(frame.entry(What::FirstCrossed(switch)));
+        }
+        queue.push_back(frame);
     }
 
     pub(crate) fn wake_at(&mut self, station: StationId, at: Option<Time>) {
@@ -84,23 +167,67 @@ impl EventQueue {
             self.timers.clear(station);
             return Some((at, QueuedEvent::Woke(StationId(station))));
         }
-        entry.filter(|(at, _)| *at <= until)?;
-        self.entries.pop().map(|entry| (entry.at, entry.what))
+        let (at, _) = entry.filter(|(at, _)| *at <= until)?;
+        Some((at, self.take_entry()?))
     }
 
-    /// Removes events, and returns how many frames were lost with them.
-    pub(crate) fn remove(&mut self, is_lost: impl Fn(&QueuedEvent) -> bool) -> u64 {
+    /// Takes the first entry. The frame behind it in its queue takes its place.
+    fn take_entry(&mut self) -> Option<QueuedEvent> {
+        let mut first = self.entries.peek_mut()?;
+        let next = match first.what {
+            What::FirstArrived(lane) => {
+                let queue = &mut self.lanes[lane.index()];
+                let frame = queue.pop_front()?;
+                let next = queue.front().map(|next| next.entry(What::FirstArrived(lane)));
+                Some((QueuedEvent::Arrived(lane, frame.flight), next))
+            }
+            What::FirstCrossed(switch) => {
+                let queue = &mut self.switches[switch.index()];
+                let frame = queue.pop_front()?;
+                let next = queue.front().map(|next| next.entry(What::FirstCrossed(switch)));
+                Some((QueuedEvent::Crossed(switch, frame.with, frame.flight), next))
+            }
+            What::Departed(_) | What::Arrived(..) => None,
+        };
+        match next {
+            Some((event, Some(next))) => {
+                *first = next;
+                Some(event)
+            }
+            Some((event, None)) => {
+                PeekMut::pop(first);
+                Some(event)
+            }
+            None => match PeekMut::pop(first).what {
+                What::Departed(lane) => Some(QueuedEvent::Departed(lane)),
+                What::Arrived(lane, flight) => Some(QueuedEvent::Arrived(lane, flight)),
+                What::FirstArrived(_) | What::FirstCrossed(_) => None,
+            },
+        }
+    }
+
+    /// Removes the frames on a lane, and returns how many they were.
+    pub(crate) fn clear_lane(&mut self, lane: LaneId) -> u64 {
         let before = self.in_flight();
-        self.entries.retain(|entry| !is_lost(&entry.what));
+        self.lanes[lane.index()].clear();
+        self.entries.retain(|entry| match entry.what {
+            What::FirstArrived(on) | What::Arrived(on, _) => on != lane,
+            What::Departed(_) | What::FirstCrossed(_) => true,
+        });
         (before - self.in_flight()) as u64
+    }
+
+    /// Has no frame leave the queue of a lane.
+    pub(crate) fn clear_departure(&mut self, lane: LaneId) {
+        self.entries.retain(|entry| !matches!(entry.what, What::Departed(from) if from == lane));
     }
 
     /// The number of frames that are on a cable or inside a switch.
     pub(crate) fn in_flight(&self) -> usize {
-        let carries = |entry: &&Entry| {
-            matches!(entry.what, QueuedEvent::Arrived(..) | QueuedEvent::Crossed(..))
-        };
-        self.entries.iter().filter(carries).count()
+        let on_lanes: usize = self.lanes.iter().map(VecDeque::len).sum();
+        let in_switches: usize = self.switches.iter().map(VecDeque::len).sum();
+        let held_back = |entry: &&Entry| matches!(entry.what, What::Arrived(..));
+        on_lanes + in_switches + self.entries.iter().filter(held_back).count()
     }
 }
 

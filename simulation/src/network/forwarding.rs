@@ -18,7 +18,7 @@ impl Network {
         self.recording.see(self.now, &frame);
         match self.stations[from.index()] {
             Some(out) => {
-                let flight = Flight { frame, origin: from, hops: 0, altered: false };
+                let flight = Flight { frame, origin: from, hops: 0, altered: false, flow: None };
                 self.join(out, Box::new(flight));
             }
             None => self.counters.undeliverable += 1,
@@ -40,7 +40,7 @@ impl Network {
                 CableEnd::Station(station) => return self.deliver(station, *flight),
                 CableEnd::Switch(switch, port) => {
                     let across = self.now + self.switches[switch.index()].config.latency;
-                    self.events.enter(across, QueuedEvent::Crossed(switch, port, flight));
+                    self.events.cross_at(across, switch, port, flight);
                 }
             },
             QueuedEvent::Crossed(switch, port, flight) => self.forward(switch, port, flight),
@@ -80,7 +80,7 @@ impl Network {
                 Departure::Idle => return,
                 Departure::AtOnce => self.depart(id),
                 Departure::Takes(time) => {
-                    return self.events.enter(self.now + time, QueuedEvent::Departed(id));
+                    return self.events.depart_at(self.now + time, id);
                 }
             }
         }
@@ -98,7 +98,7 @@ impl Network {
         let arrival = self.now + lane.latency;
         let luck = lane.luck();
         if lane.faults.is_perfect() {
-            return self.events.enter(arrival, QueuedEvent::Arrived(id, flight));
+            return self.events.arrive_at(arrival, id, flight);
         }
         self.suffer(id, flight, arrival, luck);
     }
@@ -119,19 +119,19 @@ impl Network {
             self.counters.reordered += 1;
             held_back = arrival + time;
         }
-        self.events.enter(held_back, QueuedEvent::Arrived(id, flight));
+        self.events.arrive_at(held_back, id, flight);
         if let Some((mut copy, copied)) = copy {
             self.counters.duplicated += 1;
             if copied.corrupted {
                 self.corrupt(&mut copy, &mut luck);
             }
-            self.events.enter(arrival + copied.later, QueuedEvent::Arrived(id, copy));
+            self.events.arrive_at(arrival + copied.later, id, copy);
         }
     }
 
     fn corrupt(&mut self, flight: &mut Flight, luck: &mut Luck) {
         self.counters.corrupted += 1;
-        flight.altered = true;
+        (flight.altered, flight.flow) = (true, None);
         corrupt(&mut flight.frame, luck);
     }
 
@@ -143,7 +143,8 @@ impl Network {
             self.counters.looped += 1;
             return;
         }
-        match self.switches[id.index()].route(came_in, &flight.frame) {
+        let Flight { frame, flow, .. } = &mut *flight;
+        match self.switches[id.index()].route(came_in, frame, flow) {
             Route::To(lane) => self.join(lane, flight),
             Route::Flood => self.flood(id, came_in, flight),
             Route::Filter => self.counters.filtered += 1,

@@ -25,7 +25,7 @@ use crate::parts::faults::FaultModel;
 use crate::parts::lane::{CableEnd, Lane};
 use crate::parts::switch::Switch;
 pub use counters::Counters;
-use event_queue::{EventQueue, QueuedEvent};
+use event_queue::EventQueue;
 use partition::Partitions;
 use recording::Recording;
 use trace::Trace;
@@ -112,6 +112,7 @@ impl Network {
     pub fn switch(&mut self, config: SwitchConfig) -> SwitchId {
         let id = SwitchId(self.switches.len() as u32);
         self.switches.push(Switch::new(config, u64::from(id.0)));
+        self.events.add_switch();
         id
     }
 
@@ -147,6 +148,7 @@ impl Network {
         let [forth, back] = LaneId::both(link);
         let ends = [self.plug_in(a.into(), forth), self.plug_in(b.into(), back)];
         self.lanes.extend(Lane::pair(link, ends, &config, self.seed));
+        (0..2).for_each(|_| self.events.add_lane());
         link
     }
 
@@ -184,9 +186,7 @@ impl Network {
     pub fn cut(&mut self, link: LinkId) {
         for lane in LaneId::both(link) {
             self.lanes[lane.index()].whole = false;
-            self.counters.cut += self
-                .events
-                .remove(|what| matches!(what, QueuedEvent::Arrived(on, _) if *on == lane));
+            self.counters.cut += self.events.clear_lane(lane);
         }
     }
 
@@ -219,12 +219,9 @@ impl Network {
         let back = out.opposite();
         for lane in [out, back] {
             self.counters.restarted += self.lanes[lane.index()].clear();
+            self.events.clear_departure(lane);
         }
-        self.counters.restarted += self.events.remove(|what| match what {
-            QueuedEvent::Departed(from) => [out, back].contains(from),
-            QueuedEvent::Arrived(on, _) => *on == back,
-            _ => false,
-        });
+        self.counters.restarted += self.events.clear_lane(back);
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Flight {
     pub(crate) hops: u32,
     /// Whether the frame was corrupted or marked since it was sent.
     pub(crate) altered: bool,
+    /// The number of the frame's flow, if it was computed.
+    pub(crate) flow: Option<u64>,
 }
 
 /// A lane, which is one direction of a cable.

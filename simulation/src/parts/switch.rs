@@ -29,21 +29,29 @@ pub(crate) struct Switch {
 }
 
 /// What a switch knows by address. Nothing depends on the order of the entries.
-type ByAddress<T> = HashMap<Mac, T, BuildHasherDefault<AddressHasher>>;
+type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<AddressHasher>>;
 
-/// Sums up the bytes of an address.
+/// An address as a number.
+fn number(Mac([a, b, c, d, e, f]): Mac) -> u64 {
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// Spreads the number of an address.
 #[derive(Default)]
 struct AddressHasher(u64);
 
 impl Hasher for AddressHasher {
     fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        }
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let product = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = product ^ product >> 32;
     }
 
     fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
+        self.0
     }
 }
 
@@ -72,7 +80,7 @@ impl Switch {
 
     /// Has frames to an address leave by one of these ports.
     pub(crate) fn add_route(&mut self, to: Mac, ports: Box<[SwitchPort]>) {
-        self.routes.insert(to, ports);
+        self.routes.insert(number(to), ports);
     }
 
     /// Adds a port with its outgoing lane.
@@ -85,16 +93,30 @@ impl Switch {
         &self.ports
     }
 
-    /// Learns the port of the frame's sender, and decides where the frame goes.
-    pub(crate) fn route(&mut self, came_in: SwitchPort, frame: &[u8]) -> Route {
+    /// Learns the port of the frame's sender, and decides where the frame goes. `flow` is the number
+    /// of the frame's flow, which is computed if it is needed and not known.
+    pub(crate) fn route(
+        &mut self,
+        came_in: SwitchPort,
+        frame: &[u8],
+        flow: &mut Option<u64>,
+    ) -> Route {
         let Ok((header, _)) = Ethernet::parse(frame) else { return Route::Nowhere };
-        if let Some(ports) = self.routes.get(&header.destination) {
-            let choice = flow::hash(frame, self.salt) % ports.len() as u64;
-            return Route::To(self.ports[ports[choice as usize].0 as usize]);
+        let destination = number(header.destination);
+        if let Some(ports) = self.routes.get(&destination) {
+            let port = match ports[..] {
+                [only] => only,
+                _ => {
+                    let flow = *flow.get_or_insert_with(|| flow::hash(frame));
+                    let choice = flow::choice(flow, self.salt) % ports.len() as u64;
+                    ports[choice as usize]
+                }
+            };
+            return Route::To(self.ports[port.0 as usize]);
         }
         self.learn(header.source, came_in);
         // Group addresses are never learnt, and so frames to them are always flooded.
-        match self.addresses.get(&header.destination) {
+        match self.addresses.get(&destination) {
             Some(port) if *port == came_in => Route::Filter,
             Some(port) => Route::To(self.ports[port.0 as usize]),
             None => Route::Flood,
@@ -102,10 +124,10 @@ impl Switch {
     }
 
     fn learn(&mut self, source: Mac, port: SwitchPort) {
-        if let Some(known) = self.addresses.get_mut(&source) {
+        if let Some(known) = self.addresses.get_mut(&number(source)) {
             *known = port;
         } else if source.0[0] & GROUP == 0 && self.addresses.len() < MOST_ADDRESSES {
-            self.addresses.insert(source, port);
+            self.addresses.insert(number(source), port);
         }
     }
 }

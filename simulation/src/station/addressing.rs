@@ -26,7 +26,7 @@ fn ipv4(number: usize) -> IpAddr {
     [10, 0, a, b].into()
 }
 
-/// The outer headers from one station to another. They allow marks of congestion.
+/// The outer headers from one station to another.
 pub(crate) fn outer(version: Version, from: usize, to: usize) -> Outer {
     let macs = (mac(from), mac(to));
     let v2 = |ip: fn(usize) -> IpAddr| {

@@ -15,6 +15,7 @@ mod keys;
 mod lossless;
 mod mapped;
 mod messages;
+mod notifications;
 mod partition;
 mod pauses;
 mod posting;

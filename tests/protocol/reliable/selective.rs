@@ -360,3 +360,26 @@ fn a_message_to_a_peer_that_keeps_all_and_carries_out_nothing_fails_in_time() {
     }
     assert!(matches!(failed.map(|failed| failed.outcome), Some(Err(Failure::Broke(_)))));
 }
+
+// The second of two requests for one part was lost, and so was the response to the first. Both were
+// requested again in one go, which reached beyond what the responder knew of, for ever.
+#[test]
+fn what_is_requested_again_of_a_read_is_of_one_request() {
+    const LEN: u32 = 64 * 1024;
+    for seed in 0..effort(20, 200) as u64 {
+        let mut two = selective(seed, [losing(0.2); 2], config(), |_, sending| {
+            sending.congestion = true;
+        });
+        let (to, target) = two.a.open(&mut two.fabric, LEN as usize);
+        let (from, source) = two.b.open(&mut two.fabric, LEN as usize);
+        from.write_at(0, &pattern(LEN as usize)).unwrap();
+        for id in 0..4 {
+            let read = WorkRequest::read(id, source.address, source.rkey, target.segment(0, LEN));
+            two.a.post(read);
+        }
+        let (done, _) = two.run(4, 0);
+        let expected: Vec<_> = (0..4).map(|id| (id, Ok(Done::Read))).collect();
+        assert_eq!(outcomes(&done), expected, "seed {seed}");
+        assert_eq!(content(&to), pattern(LEN as usize));
+    }
+}

@@ -18,6 +18,7 @@ use crate::address::{Address, ReachError};
 use crate::burst::Burst;
 use crate::clock::Clock;
 use crate::device::{Capabilities, Device, Statistics, Trouble};
+use crate::stamp::WallClock;
 use crate::sys::epoll_timer::EpollTimer;
 use crate::sys::packet::PacketSocket;
 use crate::sys::virtio;
@@ -42,6 +43,8 @@ pub struct Raw<P> {
     statistics: Statistics,
     timer: EpollTimer,
     clock: Clock,
+    /// What the kernel stamps frames by.
+    wall: WallClock,
 }
 
 impl<P: Peers> Raw<P> {
@@ -65,6 +68,7 @@ impl<P: Peers> Raw<P> {
             lossless: false,
             mapping: false,
             simulated: false,
+            labels: P::RUNS,
             memory: P::MEMORY
                 + intake.memory()
                 + outgoing.len()
@@ -85,6 +89,7 @@ impl<P: Peers> Raw<P> {
             statistics: Statistics::default(),
             timer: EpollTimer::new()?,
             clock: Clock::new(),
+            wall: WallClock::default(),
         })
     }
 
@@ -190,6 +195,11 @@ impl<P: Peers> Outbox for Raw<P> {
         self.count(sent, sealed.packets, sealed.len);
     }
 
+    #[inline]
+    fn time(&self) -> Option<Time> {
+        Some(self.clock.now())
+    }
+
     fn delivered(&mut self, _: PathId) -> u64 {
         0
     }
@@ -202,12 +212,13 @@ impl<P: Peers> Device for Raw<P> {
 
     #[inline]
     fn receive(&mut self, inbox: &mut impl Inbox) -> usize {
-        let Self { intake, singles, peers, opener, burst, statistics, clock, .. } = self;
+        let Self { intake, singles, peers, opener, burst, statistics, clock, wall, .. } = self;
         let taken = burst.take(|| {
-            intake.next(|frame, segment| {
+            intake.next(|frame, segment, stamp| {
                 if !peers.take(frame, singles) {
                     statistics.frames_received += 1;
                     statistics.bytes_received += frame.len() as u64;
+                    inbox.arrived(wall.time_of(stamp, clock));
                     receive_frame(inbox, opener, frame, segment);
                 }
             })

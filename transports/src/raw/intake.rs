@@ -32,6 +32,7 @@ use super::frame::LONGEST;
 use super::ring_socket::{NextFrame, Recipe, RingSocket};
 use super::schedule::Schedule;
 use super::socket_order::{self, SocketPlace};
+use crate::stamp::Stamp;
 use crate::sys::packet::PacketSocket;
 use crate::sys::{thread as own_thread, virtio};
 
@@ -141,10 +142,10 @@ impl Intake {
         mem::take(&mut self.strangers)
     }
 
-    /// Passes the next frame to `take`, and the size of its packets if the frame is a run. Returns
-    /// whether there was a frame.
+    /// Passes the next frame to `take`, the size of its packets if the frame is a run, and when it
+    /// came. Returns whether there was a frame.
     #[inline]
-    pub fn next(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
+    pub fn next(&mut self, take: impl FnOnce(&[u8], Option<u16>, Stamp)) -> bool {
         if self.overlap.is_some() {
             return self.next_of_two(take);
         }
@@ -164,12 +165,12 @@ impl Intake {
 
     /// Passes the next frame to `take` while frames come by two sockets.
     #[cold]
-    fn next_of_two(&mut self, take: impl FnOnce(&[u8], Option<u16>)) -> bool {
+    fn next_of_two(&mut self, take: impl FnOnce(&[u8], Option<u16>, Stamp)) -> bool {
         let Some(Overlap { old, duplicates, rest }) = &mut self.overlap else { return false };
         // Frames of the new socket are passed over even while frames are taken from the old one, or
         // the new ring would overrun.
         while self.source.head().is_some_and(|head| duplicates.pass(head)) {
-            self.source.next(&mut self.long, &None, |_, _| ());
+            self.source.next(&mut self.long, &None, |_, _, _| ());
         }
         self.source.give_back();
         let (source, notes) = match old {

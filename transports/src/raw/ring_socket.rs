@@ -6,6 +6,7 @@ use doorbell_core::wire::{EtherType, Mac};
 
 use super::duplicates::Head;
 use super::frame::LONGEST;
+use crate::stamp::Stamp;
 use crate::sys::filter::{Test, takes};
 use crate::sys::packet::{Kept, PacketSocket, ReceiveRing, RingFrame};
 use crate::sys::virtio;
@@ -118,31 +119,31 @@ impl RingSocket {
         self.ring.give_back();
     }
 
-    /// Passes the next frame to `take`, and the size of its packets if the frame is a run. A frame
-    /// that fails the tests `own` is not passed on. `long` is memory for a frame that does not fit
+    /// Passes the next frame to `take`, the size of its packets if the frame is a run, and when it
+    /// came. A frame that fails the tests `own` is not passed on. `long` is memory for a frame that does not fit
     /// a slot. Returns what became of the frame, or `None` if there was no frame.
     #[inline]
     pub fn next(
         &mut self,
         long: &mut Option<Box<[u8]>>,
         own: &Option<[Test; 2]>,
-        take: impl FnOnce(&[u8], Option<u16>),
+        take: impl FnOnce(&[u8], Option<u16>, Stamp),
     ) -> Option<NextFrame> {
         let Self { socket, ring, lost, .. } = self;
-        ring.next(|RingFrame { frame, kept, kind }| {
+        ring.next(|RingFrame { frame, kept, kind, stamp }| {
             if own.as_ref().is_some_and(|all| !takes(all, frame, kind)) {
                 return NextFrame::Anothers;
             }
             match (kept, long) {
-                (Kept::Whole, None) => take(frame, None),
+                (Kept::Whole, None) => take(frame, None, stamp),
                 (Kept::Whole, Some(_)) => {
                     let (frame, segment) = virtio::split(frame);
-                    take(frame, segment);
+                    take(frame, segment, stamp);
                 }
                 (Kept::Queued, Some(long)) => match queued(socket, long) {
                     Some(len) => {
                         let (frame, segment) = virtio::split(&long[..len]);
-                        take(frame, segment);
+                        take(frame, segment, stamp);
                     }
                     None => *lost += 1,
                 },

@@ -133,6 +133,7 @@ impl Shm {
                 lossless: true,
                 mapping: true,
                 simulated: false,
+                labels: false,
                 memory: (limits.peers * Segment::first_bytes(limits.lines()))
                     .saturating_add(limits.spare),
             },

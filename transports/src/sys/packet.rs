@@ -19,6 +19,7 @@ use super::error::Context;
 use super::filter::{self, Test};
 use super::mapping::Mapping;
 use super::{option, virtio};
+use crate::stamp::Stamp;
 
 /// The bytes that wait in a socket's own queue at most, half of what the kernel makes of it: some
 /// two hundred runs.
@@ -170,6 +171,8 @@ pub(crate) struct RingFrame<'f> {
     pub kept: Kept,
     /// Whom the frame is for, by the kernel's judgement.
     pub kind: u8,
+    /// When the frame came.
+    pub stamp: Stamp,
 }
 
 /// How much of its frame a slot has.
@@ -277,7 +280,9 @@ impl ReceiveRing {
             false => Kept::Cut,
         };
         let kind = about[FROM + offset_of!(libc::sockaddr_ll, sll_pkttype)];
-        Some((RingFrame { frame, kept, kind }, len))
+        let seconds = word(offset_of!(tpacket2_hdr, tp_sec));
+        let stamp = Stamp::new(seconds.into(), word(offset_of!(tpacket2_hdr, tp_nsec)));
+        Some((RingFrame { frame, kept, kind, stamp }, len))
     }
 
     /// Passes the next frame, with what stands in front of it, to `take`, and returns what that

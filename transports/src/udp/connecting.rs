@@ -106,7 +106,8 @@ impl Udp {
         let place = self.dispensable(traffic)?;
         self.drain(place + 1, LEFT, inbox);
         let socket = &self.peers[place].socket;
-        socket.put_together(false).and_then(|()| socket.connect(to)).ok()?;
+        socket.put_together(false).ok()?;
+        socket.stamp(false).and_then(|()| socket.connect(to)).ok()?;
         // The listener may have frames of the new peer, which came earlier.
         self.drain(LISTENER, LEFT, inbox);
         Some(place)

@@ -30,6 +30,11 @@ impl Outbox for Udp {
         }
     }
 
+    #[inline]
+    fn time(&self) -> Option<Time> {
+        Some(self.clock.now())
+    }
+
     fn delivered(&mut self, _: PathId) -> u64 {
         0
     }

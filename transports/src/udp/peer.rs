@@ -17,6 +17,8 @@ use doorbell_core::wire::{Headers, IpId};
 
 use super::sender::Sender;
 use super::traffic::Traffic;
+use crate::clock::Clock;
+use crate::stamp::WallClock;
 use crate::sys::udp::{Datagrams, Report, UdpSocket};
 
 /// A peer that is sent to often.
@@ -34,6 +36,8 @@ pub struct Peer {
     pub connected: bool,
     /// True once the log says that a router calls the way to this peer narrow.
     narrow: bool,
+    /// The traffic class of what the socket sends.
+    pub class: u8,
 }
 
 /// The state of knowledge of the identification that the next frame gets.
@@ -149,7 +153,18 @@ impl Peer {
     /// `sender` says.
     pub fn new(address: SocketAddr, socket: UdpSocket, sender: Sender, run: u32) -> Self {
         let (ids, mode) = (Ids::begin(address), ReceiveMode::begin(run));
-        Self { address, socket, sender, ids, mode, run, used: 0, connected: false, narrow: false }
+        Self {
+            address,
+            socket,
+            sender,
+            ids,
+            mode,
+            run,
+            used: 0,
+            connected: false,
+            narrow: false,
+            class: 0,
+        }
     }
 
     /// Hands the socket over to another peer, to which it has been connected.
@@ -244,23 +259,26 @@ impl Peer {
         &mut self,
         opener: &mut Opener,
         buffer: &mut [u8],
+        (wall, clock): (&mut WallClock, &Clock),
         inbox: &mut impl Inbox,
     ) -> io::Result<usize> {
-        let (received, segment) = match self.mode {
+        let (len, how, at) = match self.mode {
             ReceiveMode::Single { together } => {
                 let received = self.socket.receive_one(buffer);
                 self.judge_single(together, received.is_ok());
-                (received?, None)
+                (received?, (None, false), clock.now())
             }
             ReceiveMode::Runs { alone, paused } => {
                 let received = self.socket.receive(buffer, false);
                 self.judge_runs(alone, paused, received.as_ref().ok());
-                received.map(|received| (received.len, received.segment))?
+                let Datagrams { len, segment, stamp, marked, .. } = received?;
+                (len, (segment, marked), wall.time_of(stamp, clock))
             }
-            ReceiveMode::Always => (self.socket.receive_one(buffer)?, None),
+            ReceiveMode::Always => (self.socket.receive_one(buffer)?, (None, false), clock.now()),
         };
-        self.sender.deliver(opener, &buffer[..received], segment, inbox);
-        Ok(received)
+        inbox.arrived(at);
+        self.sender.deliver(opener, &buffer[..len], how, inbox);
+        Ok(len)
     }
 
     /// Decides, after a look for one datagram, how the socket receives next.
@@ -298,6 +316,8 @@ impl Peer {
 
     #[cold]
     fn put_together(&mut self, together: bool) {
+        // The kernel takes a while for each stamp, so only streams are stamped.
+        let _ = self.socket.stamp(together);
         if self.socket.put_together(together).is_ok() {
             let alone = if together { 0 } else { QUIET };
             self.mode = ReceiveMode::Runs { alone, paused: false };

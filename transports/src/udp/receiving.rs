@@ -15,7 +15,10 @@ impl Udp {
     pub(super) fn take(&mut self, socket: usize, inbox: &mut impl Inbox) -> bool {
         let taken = match socket {
             LISTENER => self.take_from_anybody(None, inbox),
-            peer => self.peers[peer - 1].receive(&mut self.opener, &mut self.buffer, inbox),
+            peer => {
+                let clocks = (&mut self.wall, &self.clock);
+                self.peers[peer - 1].receive(&mut self.opener, &mut self.buffer, clocks, inbox)
+            }
         };
         match taken {
             Ok(len) => {
@@ -53,7 +56,9 @@ impl Udp {
         match received.from.and_then(|from| self.senders.from(from)) {
             Some(sender) => {
                 let datagrams = &self.buffer[..received.len];
-                sender.deliver(&mut self.opener, datagrams, received.segment, inbox);
+                inbox.arrived(self.wall.time_of(received.stamp, &self.clock));
+                let how = (received.segment, received.marked);
+                sender.deliver(&mut self.opener, datagrams, how, inbox);
             }
             None => self.statistics.strangers += 1,
         }

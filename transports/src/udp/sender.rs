@@ -40,13 +40,14 @@ impl Sender {
 
     /// Takes apart a datagram of this sender's, or several of `segment` bytes each, and hands the
     /// packets to `inbox`. An empty datagram carries none: peers send them to learn which
-    /// identifications the system gives to what they send.
+    /// identifications the system gives to what they send. `marked` says whether a switch has
+    /// marked them.
     #[inline]
     pub fn deliver(
         &mut self,
         opener: &mut Opener,
         datagrams: &[u8],
-        segment: Option<u16>,
+        (segment, marked): (Option<u16>, bool),
         inbox: &mut impl Inbox,
     ) {
         if datagrams.is_empty() {
@@ -55,10 +56,18 @@ impl Sender {
         match opener.datagram(&self.outer, &mut self.ids, datagrams, segment) {
             Err(why) => inbox.malformed(why),
             Ok(mut arrival) => {
+                let with_mark;
+                let shown = match marked {
+                    true => {
+                        with_mark = self.shown.marked();
+                        &with_mark
+                    }
+                    false => &self.shown,
+                };
                 while let Some(packet) = arrival.next() {
                     match packet {
                         Ok(packet) => {
-                            inbox.packet(Flow::Network(arrival.flow(), &self.shown), &packet);
+                            inbox.packet(Flow::Network(arrival.flow(), shown), &packet);
                         }
                         Err(why) => inbox.malformed(why),
                     }

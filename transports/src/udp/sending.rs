@@ -66,6 +66,7 @@ impl Udp {
             Some(known) => known,
             None => (IpId(0), self.unconnected(to, headers)?),
         };
+        self.class = path.outer().traffic_class();
         Ok(Some(Run::begin(path, &mut self.frame, id, most)))
     }
 
@@ -134,13 +135,21 @@ impl Udp {
 
     /// Makes the system call that sends a frame.
     #[inline]
-    fn offer(&self, sealed: Sealed) -> io::Result<()> {
+    fn offer(&mut self, sealed: Sealed) -> io::Result<()> {
         let datagrams = &self.frame[self.headers_len..sealed.len];
         let segment = sealed.segmentation.map(|segmentation| segmentation.segment);
+        let (socket, class) = match self.target.peer.map(|peer| &mut self.peers[peer]) {
+            Some(peer) => (&peer.socket, &mut peer.class),
+            None => (&self.listener, &mut self.listeners_class),
+        };
+        if *class != self.class {
+            socket.set_traffic_class(self.class);
+            *class = self.class;
+        }
         match (self.target.peer, segment) {
-            (Some(peer), None) => self.peers[peer].socket.send(datagrams),
-            (Some(peer), Some(_)) => self.peers[peer].socket.send_run(datagrams, segment, None),
-            (None, _) => self.listener.send_run(datagrams, segment, Some(&self.target.encoded)),
+            (Some(_), None) => socket.send(datagrams),
+            (Some(_), Some(_)) => socket.send_run(datagrams, segment, None),
+            (None, _) => socket.send_run(datagrams, segment, Some(&self.target.encoded)),
         }
     }
 
@@ -188,17 +197,21 @@ impl Udp {
     /// Keeps a frame for which the listener has no room, while frames to other peers leave by those
     /// peers' sockets. What has filled the listener may be for hosts that do not answer.
     fn put_aside(&mut self, sealed: Sealed) {
-        let other = std::mem::take(&mut self.spare);
+        let (class, other) = (self.class, std::mem::take(&mut self.spare));
         let frame = std::mem::replace(&mut self.frame, other);
-        self.waiting = Some(DeferredFrame { frame, sealed, to: self.target.encoded });
+        self.waiting = Some(DeferredFrame { frame, sealed, class, to: self.target.encoded });
     }
 
     /// Sends the frame that was put aside, if there is one, and there is room by now.
     #[cold]
     pub(super) fn send_waiting(&mut self) {
-        let Some(DeferredFrame { frame, sealed, to }) = self.waiting.take() else { return };
+        let Some(DeferredFrame { frame, sealed, class, to }) = self.waiting.take() else { return };
         let (segment, len) = (sealed.segmentation.map(|cut| cut.segment), sealed.len);
         let datagrams = &frame[self.headers_len..len];
+        if self.listeners_class != class {
+            self.listener.set_traffic_class(class);
+            self.listeners_class = class;
+        }
         let mut sent = self.listener.send_run(datagrams, segment, Some(&to));
         if sent.as_ref().is_err_and(is_notice) {
             self.read_reports(LISTENER);
@@ -207,7 +220,7 @@ impl Udp {
         match sent {
             Ok(()) => self.count_sent(sealed),
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                self.waiting = Some(DeferredFrame { frame, sealed, to });
+                self.waiting = Some(DeferredFrame { frame, sealed, class, to });
                 return;
             }
             Err(_) => self.statistics.refused += 1,

@@ -15,6 +15,7 @@ use crate::burst::Burst;
 use crate::clock::Clock;
 use crate::device::{Capabilities, Statistics};
 use crate::raw::{BoundInterface, LONGEST};
+use crate::stamp::WallClock;
 use crate::sys::epoll::Epoll;
 use crate::sys::epoll_timer::EpollTimer;
 use crate::sys::udp::{EncodedAddress, RECEIVE_BUFFER, SEND_BUFFER, UdpSocket};
@@ -54,6 +55,9 @@ pub struct Udp {
     pub(super) frame: Box<[u8]>,
     pub(super) headers_len: usize,
     pub(super) run: Option<Run>,
+    /// The traffic classes of the frame that is being filled, and of what the listener sends.
+    pub(super) class: u8,
+    pub(super) listeners_class: u8,
     /// True if the frame was to leave by a peer's own socket, and there was no room.
     pub(super) stuck: bool,
     /// A frame for which there was no room at the listener.
@@ -78,6 +82,7 @@ pub struct Udp {
     pub(super) capabilities: Capabilities,
     pub(super) statistics: Statistics,
     pub(super) clock: Clock,
+    pub(super) wall: WallClock,
     pub(super) interface: BoundInterface,
 }
 
@@ -97,6 +102,7 @@ pub(super) struct Target {
 pub(super) struct DeferredFrame {
     pub(super) frame: Box<[u8]>,
     pub(super) sealed: Sealed,
+    pub(super) class: u8,
     pub(super) to: EncodedAddress,
 }
 
@@ -140,6 +146,8 @@ impl Udp {
             unsettled: false,
             frame: vec![0; LONGEST].into(),
             run: None,
+            class: 0,
+            listeners_class: 0,
             stuck: false,
             waiting: None,
             spare: vec![0; LONGEST].into(),
@@ -165,12 +173,14 @@ impl Udp {
                 lossless: false,
                 mapping: false,
                 simulated: false,
+                labels: false,
                 memory: (MOST_PEERS + 2) * 2 * (RECEIVE_BUFFER + SEND_BUFFER)
                     + 3 * LONGEST
                     + REMEMBERED * size_of::<Option<(SocketAddr, Sender)>>(),
             },
             statistics: Statistics::default(),
             clock: Clock::new(),
+            wall: WallClock::default(),
             interface,
             listener,
         })

@@ -238,6 +238,11 @@ impl<I: Inbox> Inbox for FaultyInbox<'_, I> {
         }
     }
 
+    #[inline]
+    fn arrived(&mut self, at: Time) {
+        self.inbox.arrived(at);
+    }
+
     fn malformed(&mut self, why: Malformed) {
         self.inbox.malformed(why);
     }
@@ -271,6 +276,11 @@ impl<D: Device> Outbox for Faulty<D> {
     #[inline]
     fn flush(&mut self) {
         self.inside.flush();
+    }
+
+    #[inline]
+    fn time(&self) -> Option<Time> {
+        self.inside.time()
     }
 
     /// Returns 0 while packets are held: one of them may be a refusal, so nothing is known to be

@@ -132,8 +132,10 @@ impl Held {
         match self.queue.pop() {
             Some(Reverse(HeldEvent {
                 what: InboxEvent::Packet { from, headers, place, len },
+                due,
                 ..
             })) => {
+                inbox.arrived(due);
                 let payload = &self.places[place * self.place..][..len];
                 let flow = match &from {
                     OwnedFlow::Link(link) => Flow::Link(*link),

@@ -147,6 +147,11 @@ impl<I: Inbox, W: io::Write> Inbox for RecordedInbox<'_, I, W> {
         self.inbox.packet(flow, packet);
     }
 
+    #[inline]
+    fn arrived(&mut self, at: Time) {
+        self.inbox.arrived(at);
+    }
+
     fn malformed(&mut self, why: Malformed) {
         self.inbox.malformed(why);
     }
@@ -179,6 +184,11 @@ impl<D: Device, W: io::Write + Send + 'static> Outbox for Recorder<D, W> {
 
     fn flush(&mut self) {
         self.inside.flush();
+    }
+
+    #[inline]
+    fn time(&self) -> Option<Time> {
+        self.inside.time()
     }
 
     fn delivered(&mut self, path: PathId) -> u64 {

@@ -72,6 +72,11 @@ impl<D: Device> Outbox for Traced<D> {
     }
 
     #[inline]
+    fn time(&self) -> Option<Time> {
+        self.inside.time()
+    }
+
+    #[inline]
     fn delivered(&mut self, path: PathId) -> u64 {
         self.inside.delivered(path)
     }
@@ -89,6 +94,11 @@ impl<I: Inbox> Inbox for TracedInbox<'_, I> {
         };
         tell!("packet", packet.headers, packet.payload.len(), flow = flow_number);
         self.0.packet(flow, packet);
+    }
+
+    #[inline]
+    fn arrived(&mut self, at: Time) {
+        self.0.arrived(at);
     }
 
     fn malformed(&mut self, why: Malformed) {

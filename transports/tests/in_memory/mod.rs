@@ -47,6 +47,7 @@ impl InMemory {
             lossless: false,
             mapping: false,
             simulated: false,
+            labels: false,
             memory: 2 * FRAME,
         };
         Ok(Self {

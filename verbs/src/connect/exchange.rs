@@ -218,8 +218,11 @@ impl Connection {
                 credits: false,
                 ..Agreed::new(peer.qpn, path, mtu, peer.psn)
             };
-            let sending =
-                Sending { reads: 1, patience: control.patience, ..Sending::to_standard_peer(psn) };
+            let sending = Sending {
+                reads: 1,
+                patience: control.patience,
+                ..control.sharing_network.apply(Sending::to_standard_peer(psn))
+            };
             let init = Change::Init { rights: link.terms.rights, pkey: Pkey::DEFAULT };
             for change in
                 [init, Change::ReadyToReceive(Box::new(agreed)), Change::ReadyToSend(sending)]

@@ -162,7 +162,8 @@ impl Control {
     /// hosts may be silent.
     fn sending(&self, agreement: &Agreement, extensions: Extensions) -> Change {
         let patience = self.patience;
-        Change::ReadyToSend(Sending { patience, ..agreement.sending(extensions) })
+        let sending = agreement.sending(extensions);
+        Change::ReadyToSend(Sending { patience, ..self.sharing_network.apply(sending) })
     }
 }
 

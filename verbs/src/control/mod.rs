@@ -24,4 +24,4 @@ mod turn;
 pub(crate) use grants::{Absent, Granted, MOST_UNTAKEN, granted_as};
 pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
 pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair, LingeringQueue};
-pub(crate) use state::{Control, ControlConfig};
+pub(crate) use state::{Control, ControlConfig, NetworkSharing};

@@ -8,7 +8,7 @@ use doorbell_core::cm::{self, ConnectionManager, Datagram};
 use doorbell_core::connect::Route;
 use doorbell_core::encap::{Path, PathId};
 use doorbell_core::nic::{
-    self, AddressId, CompletionQueue, CompletionQueueId, Nic, ResourceError, Seed,
+    self, AddressId, CompletionQueue, CompletionQueueId, Nic, ResourceError, Seed, Sending,
     SharedReceiveQueueId,
 };
 use doorbell_core::time::Time;
@@ -37,6 +37,8 @@ pub(crate) struct Control {
     pub patience: Duration,
     /// How long an unanswered request for a connection is repeated.
     pub connect_timeout: Duration,
+    /// How connections share the network.
+    pub sharing_network: NetworkSharing,
     /// The operations that programs have queued.
     pub operations: Arc<ControlQueue>,
     /// The completion queue of all queue pairs whose requests are futures.
@@ -79,6 +81,25 @@ pub(crate) struct Control {
 /// The most events that are kept for a program that does not take them.
 const EVENTS: usize = 1024;
 
+/// How connections share the network with others, as far as their peers let them.
+#[derive(Clone, Copy)]
+pub(crate) struct NetworkSharing {
+    /// Whether queue pairs slow down where their packets wait in queues.
+    pub congestion: bool,
+    /// Whether packets to standard peers may be marked.
+    pub ecn: bool,
+    /// How many routes a connection tries.
+    pub paths: u8,
+}
+
+impl NetworkSharing {
+    /// Returns how to send by these rules.
+    pub fn apply(self, sending: Sending) -> Sending {
+        let Self { congestion, ecn, paths } = self;
+        Sending { congestion, ecn, paths, ..sending }
+    }
+}
+
 /// The settings of a control plane that its device and its program determine.
 pub(crate) struct ControlConfig {
     /// The membership among the processes of the interface, if it is shared.
@@ -88,6 +109,8 @@ pub(crate) struct ControlConfig {
     pub patience: Duration,
     /// How long an unanswered request for a connection is repeated.
     pub connect_timeout: Duration,
+    /// How connections share the network.
+    pub sharing_network: NetworkSharing,
 }
 
 impl Control {
@@ -95,15 +118,16 @@ impl Control {
         nic: Nic,
         manager: Manager,
         completions: (CompletionQueueId, CompletionQueue),
-        ControlConfig { sharing, mtu, patience, connect_timeout }: ControlConfig,
+        config: ControlConfig,
     ) -> Self {
         Self {
             nic,
             manager,
-            sharing,
-            mtu,
-            patience,
-            connect_timeout,
+            sharing: config.sharing,
+            mtu: config.mtu,
+            patience: config.patience,
+            connect_timeout: config.connect_timeout,
+            sharing_network: config.sharing_network,
             operations: Arc::default(),
             completions,
             dispatchers: HashMap::new(),
@@ -136,8 +160,13 @@ impl Control {
         let completions = nic.completion_queue(2)?;
         let manager = cm::Config { connections: 1, ..cm::Config::new(CaGuid(0)) };
         let manager = ConnectionManager::new(manager, seed())?;
-        let (patience, connect_timeout) = (Duration::ZERO, Duration::ZERO);
-        let config = ControlConfig { sharing: None, mtu, patience, connect_timeout };
+        let config = ControlConfig {
+            sharing: None,
+            mtu,
+            patience: Duration::ZERO,
+            connect_timeout: Duration::ZERO,
+            sharing_network: NetworkSharing { congestion: false, ecn: false, paths: 1 },
+        };
         Ok(Self::new(nic, manager, completions, config))
     }
 

@@ -77,10 +77,27 @@ pub struct Config {
     /// time if a peer's connection manager says that its program has not decided. From 10 ms to 10
     /// minutes.
     pub accept_timeout: Duration,
-    /// Whether to offer [peers](crate::Connection) of this implementation to send again only what was
-    /// lost, and not everything behind it, too. Both sides must offer it. It is not offered by default,
-    /// since nothing slows a sender down yet that fills the buffers of others.
+    /// Whether to offer [peers](crate::Connection) of this implementation to send again only what
+    /// was lost, and not everything behind it, too; true by default. Both sides must offer it. It
+    /// has no effect on devices that lose nothing, like shared memory.
     pub selective_repeat: bool,
+    /// Whether connections slow down where their packets wait in the queues of switches, or
+    /// switches mark them; true by default. Peers with which [selective
+    /// repeat](Self::selective_repeat) is shared report both, and packets to them tell switches that
+    /// they may be marked (ECN). Standard peers may send congestion notifications (CNPs), which are
+    /// heeded.
+    pub congestion_control: bool,
+    /// Whether packets to standard peers tell switches that they may be marked, too; false by
+    /// default. Adapters answer marks by notifications, if their operators have them do so. The
+    /// kernel's driver does not, and packets that are marked rather than dropped would slow nobody
+    /// down.
+    pub ecn_to_standard_peers: bool,
+    /// How many routes a connection tries to peers with which [selective
+    /// repeat](Self::selective_repeat) is shared, from 1 to 16; 8 by default. Its packets name as
+    /// many UDP source ports, by which routers choose among routes of equal cost, and routes that
+    /// are congested or dead are avoided. It has an effect on devices that send from any port:
+    /// `packet-v2`.
+    pub paths: u8,
     /// How long the numbers of a connection that has ended are not used again: longer than any of
     /// its packets may be under way. Zero is allowed, on networks that keep no packet.
     pub time_wait: Duration,
@@ -104,7 +121,10 @@ impl Default for Config {
             registrations: 4096,
             completions: 4096,
             keep_alive: KeepAlive::default(),
-            selective_repeat: false,
+            selective_repeat: true,
+            congestion_control: true,
+            ecn_to_standard_peers: false,
+            paths: 8,
             connect_timeout: unconfirmed,
             accept_timeout: undecided,
             time_wait,

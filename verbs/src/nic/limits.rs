@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use doorbell_core::nic::{KeepAlive, Numbering};
+use doorbell_core::nic::{KeepAlive, MOST_PATHS, Numbering};
 
 use super::config::Config;
 use crate::error::OpenError;
@@ -40,6 +40,12 @@ impl Config {
             self.completions,
             (2, MOST_COMPLETIONS),
             "of the memory that they take",
+        )?;
+        within(
+            "Config::paths",
+            self.paths,
+            (1, MOST_PATHS),
+            "each connection remembers how its packets fared by each",
         )?;
         let longest = Duration::MAX;
         for (field, time) in [

@@ -19,7 +19,7 @@ use super::handle::Nic;
 use super::joining::Joining;
 use super::names::find_own;
 use crate::adapter::{Adapter, DeviceAdapter};
-use crate::control::{Control, ControlConfig, ControlQueue};
+use crate::control::{Control, ControlConfig, ControlQueue, NetworkSharing};
 use crate::error::OpenError;
 use crate::progress::{Pacing, ProgressEngine, WatchTimer};
 
@@ -98,7 +98,7 @@ impl Nic {
         config: Config,
     ) -> Result<Self, OpenError> {
         config.check(numbering)?;
-        let Capabilities { mtu, lossless, run, .. } = *device.capabilities();
+        let Capabilities { mtu, lossless, run, labels, .. } = *device.capabilities();
         let owner = sharing.is_none();
         let seeds = Seeds::new(config.seed);
         let core = nic::Config {
@@ -138,6 +138,11 @@ impl Nic {
             mtu,
             patience: config.keep_alive.busy,
             connect_timeout: config.connect_timeout,
+            sharing_network: NetworkSharing {
+                congestion: config.congestion_control,
+                ecn: config.ecn_to_standard_peers,
+                paths: if labels { config.paths } else { 1 },
+            },
         };
         let control = Control::new(nic, manager, completions, control_config);
         let operations = control.operations.clone();

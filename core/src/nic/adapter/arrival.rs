@@ -11,7 +11,8 @@ use crate::nic::device::receive::by_row;
 use crate::nic::keep_alive::peers::SuspicionReason;
 use crate::nic::requests::event::Event;
 use crate::payload::Payload;
-use crate::wire::{AfterBth, Bth, Malformed, OpcodeInfo, Packet, Qpn, RawBth, Service};
+use crate::time::Time;
+use crate::wire::{AfterBth, Bth, Malformed, OpcodeInfo, Operation, Packet, Qpn, RawBth, Service};
 
 /// The shortest time between two ICMP messages about closed ports that are processed. Those that
 /// come sooner are dropped.
@@ -40,7 +41,10 @@ impl Nic {
         if let Flow::Network(_, outer) = flow
             && outer.is_marked()
         {
-            pair.note_mark(info);
+            pair.note_mark(info, common);
+        }
+        if info.operation == Operation::CongestionNotification && pair.service() != Service::Ud {
+            return pair.notified(common);
         }
         if info.service != pair.service() {
             common.counters.wrong_service += 1;
@@ -75,6 +79,11 @@ impl Inbox for Nic {
     #[inline(always)]
     fn packet_of_opcode<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
         self.dispatch(flow, &packet, row);
+    }
+
+    #[inline(always)]
+    fn arrived(&mut self, at: Time) {
+        self.common.arrived = at;
     }
 
     /// Notes that a link is gone. What is under way there is given up when it is known what was

@@ -78,6 +78,7 @@ impl Nic {
         let mut made = Self {
             common: Common {
                 now: Time::ZERO,
+                arrived: Time::ZERO,
                 clock_jumps: ClockJumps::default(),
                 nic,
                 lossless: config.lossless,

@@ -41,6 +41,7 @@ impl Nic {
     #[inline]
     pub fn set_time(&mut self, now: Time) {
         self.common.now = self.common.now.max(now);
+        self.common.arrived = self.common.now;
     }
 
     /// [Sets](Self::set_time) the time where it was not set for a while, in which requests may have

@@ -131,10 +131,18 @@ pub struct Sending {
     /// Whether the peer [keeps](Connection::selective) packets from beyond a missing one, so that
     /// only what is missing is sent again.
     pub selective: bool,
-    /// Whether the queue pair slows down where its packets wait in queues, or switches mark them. Its
-    /// packets then say that they may be marked. That takes a peer which [keeps](Self::selective)
-    /// packets, since it reports what came.
+    /// Whether the queue pair slows down where its packets wait in queues, or switches mark them. A
+    /// peer that [keeps](Self::selective) packets reports both, and packets to it say that they may
+    /// be marked. Other peers may send congestion notifications (CNPs).
     pub congestion: bool,
+    /// Whether packets say that they may be marked even if the peer does not report marks. It may
+    /// send notifications instead, as adapters do. Where it doesn't, marked packets slow nobody down.
+    pub ecn: bool,
+    /// By how many UDP source ports packets may go to a peer that [keeps](Self::selective) packets,
+    /// from 1 to 16: routers choose by them among routes of equal cost, and routes that are
+    /// congested or dead are avoided. It has an effect on paths to RoCE's own port, on devices that
+    /// send from any.
+    pub paths: u8,
 }
 
 impl Sending {
@@ -155,6 +163,8 @@ impl Sending {
             metadata: true,
             selective: false,
             congestion: false,
+            ecn: false,
+            paths: 1,
         }
     }
 

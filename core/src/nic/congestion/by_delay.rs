@@ -61,6 +61,11 @@ const BY_LOSS: f32 = 0.3;
 /// the target. It found a buffer full.
 const FEW: f32 = 4.0;
 const WAITING: f32 = 0.6;
+/// How long the packet waits at most that took least, in nanoseconds, where one of several paths is
+/// clear. Then marks and losses are reasons to take that path, and not to send less.
+const CLEAR: f32 = 80_000.0;
+/// How many packets show the clearest of several paths.
+const MANY: f32 = 8.0;
 
 /// The round trips between two drains, at first and later on.
 const FIRST_DRAIN: u32 = 8;
@@ -78,6 +83,11 @@ pub(crate) struct ByDelay {
     sees_marks: bool,
     /// For how many round trips packets have hardly waited.
     calm: u32,
+    /// How long packets waited in the round trip before, in nanoseconds. What they wait in one
+    /// alone may be a host's affair, which had no processor.
+    queue: f32,
+    /// How long the packet waited that waited least of the last few, where packets take several paths.
+    clearest: f32,
     /// The share of packets that were marked, smoothed.
     marked: f32,
     /// The share of packets that were lost, smoothed.
@@ -118,6 +128,8 @@ impl ByDelay {
             starting: true,
             sees_marks: false,
             calm: 0,
+            queue: 0.0,
+            clearest: 0.0,
             marked: 0.0,
             lost: 0.0,
             drains,
@@ -162,6 +174,15 @@ impl ByDelay {
         };
     }
 
+    /// How long the packet waits that waits least of a few, where packets take several paths. So a small
+    /// window, of which a round trip shows one path, is judged as a large one, which finds a clear
+    /// path in each.
+    fn of_clearest(&mut self, queue: f32, seen: &RoundTrip) -> f32 {
+        let follows = (seen.arrived as f32 / MANY).min(1.0);
+        self.clearest = queue.min(self.clearest + (queue - self.clearest) * follows);
+        self.clearest
+    }
+
     /// Shrinks to so many packets.
     fn shrink_to(&mut self, window: f32) {
         (self.window, self.starting) = (window, false);
@@ -170,13 +191,23 @@ impl ByDelay {
 
 impl Algorithm for ByDelay {
     fn round_trip(&mut self, seen: &RoundTrip, most: f32) -> f32 {
+        let queue = seen.delay.map(|delay| delay.saturating_sub(seen.shortest) as f32);
+        let queue =
+            queue.map(|queue| if seen.spread { self.of_clearest(queue, seen) } else { queue });
+        let some_path_is_clear = seen.spread && queue.is_some_and(|queue| queue < CLEAR);
+        let seen = match some_path_is_clear {
+            true => &RoundTrip { marked: 0, lost: 0, ..*seen },
+            false => seen,
+        };
         let (arrived, lost) = (seen.arrived.max(1) as f32, seen.lost as f32);
         self.sees_marks |= seen.marked > 0;
         let marked = (seen.marked as f32 / arrived).min(1.0);
         self.marked += (marked - self.marked) / MARKS_OVER;
         self.lost += (lost / (lost + arrived) - self.lost) / LOSSES_OVER;
-        let queue = seen.delay.map(|delay| delay.saturating_sub(seen.shortest) as f32);
-        let excess = self.excess(seen, queue.unwrap_or(0.0));
+        let before = if self.window < FEW { f32::MAX } else { self.queue };
+        let lasting = queue.unwrap_or(0.0).min(before);
+        self.queue = queue.unwrap_or(self.queue);
+        let excess = self.excess(seen, lasting);
         if lost >= 2.0 && 3.0 * lost > arrived {
             let share = arrived / (arrived + lost);
             self.shrink_to(self.window.min((arrived * share).max(AFTER_LOSS)));
@@ -195,8 +226,10 @@ impl Algorithm for ByDelay {
         self.window * share
     }
 
-    fn timed_out(&mut self) -> f32 {
-        self.shrink_to((self.window / 2.0).clamp(LEAST, AFTER_LOSS));
+    fn timed_out(&mut self, spread: bool) -> f32 {
+        // A path that is dead is left, and the others may be clear.
+        let left = if spread { self.window } else { self.window / 2.0 };
+        self.shrink_to(left.clamp(LEAST, AFTER_LOSS));
         self.window
     }
 }
@@ -210,7 +243,7 @@ mod tests {
     /// A round trip on a path of 80 µs in which so many packets arrived, which waited for so long.
     fn round(arrived: u32, waited_micros: u64) -> RoundTrip {
         let (shortest, delay) = (80_000, Some(80_000 + 1000 * waited_micros));
-        RoundTrip { delay, shortest, arrived, marked: 0, lost: 0 }
+        RoundTrip { delay, shortest, arrived, marked: 0, lost: 0, spread: false }
     }
 
     /// An algorithm whose window was too large once, and is about so large now.
@@ -259,6 +292,15 @@ mod tests {
     }
 
     #[test]
+    fn marks_and_losses_of_one_path_do_not_matter_while_another_is_clear() {
+        for (waited, grows) in [(5, true), (120, false)] {
+            let mut algorithm = settled(10.0);
+            let seen = RoundTrip { marked: 8, lost: 4, spread: true, ..round(10, waited) };
+            assert_eq!(algorithm.round_trip(&seen, MOST) > 10.0, grows, "{waited}");
+        }
+    }
+
+    #[test]
     fn of_two_windows_that_see_the_same_queue_the_smaller_grows_and_the_larger_shrinks() {
         let [mut small, mut large] = [0.3, 20.0].map(settled);
         assert!(small.round_trip(&round(1, 90), MOST) > 0.3);
@@ -284,11 +326,12 @@ mod tests {
                 [1, 5, 25].map(|step| extremes[at / step % extremes.len()]);
             let delay = [None, Some(0), Some(80_000), Some(1 << 40), Some(u64::MAX)][at / 125 % 5];
             let shortest = [1, 80_000, u64::MAX, 0, 1 << 40][at / 625];
-            let seen = RoundTrip { delay, shortest, arrived, marked, lost };
+            let spread = at % 2 == 0;
+            let seen = RoundTrip { delay, shortest, arrived, marked, lost, spread };
             let window = algorithm.round_trip(&seen, MOST);
             assert!((LEAST * DRAINED..=MOST).contains(&window), "{seen:?}: {window}");
             if at % 7 == 0 {
-                assert!((LEAST..=AFTER_LOSS).contains(&algorithm.timed_out()));
+                assert!((LEAST..=AFTER_LOSS).contains(&algorithm.timed_out(spread)));
             }
         }
     }

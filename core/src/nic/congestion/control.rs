@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::nic::congestion::by_delay::ByDelay;
+use crate::nic::congestion::by_notifications::ByNotifications;
 use crate::nic::congestion::{Algorithm, RoundTrip};
 use crate::time::{Time, nanos};
 use crate::wire::{PathMtu, Psn};
@@ -18,12 +19,18 @@ const HEADERS: u32 = 64;
 /// The window below which packets are spaced out. Larger ones leave as acknowledgements come, in
 /// bursts that a device sends in one go.
 const SPACED: f32 = 8.0;
+const ALWAYS_SPACED: f32 = 4.0;
+
+/// How long packets wait in queues before they are spaced out, in nanoseconds: a host that had no
+/// processor for a moment is no queue.
+const QUEUED: u64 = 15_000;
 
 /// The longest time in queues by which packets are spaced out, in nanoseconds.
 const LONGEST_QUEUE: u64 = 1_000_000;
 
-/// The most packets whose time of sending is kept.
+/// The most packets whose time of sending is kept, and of how many in a window it is.
 const TIMES: usize = 32;
+const SAMPLES: f32 = 16.0;
 
 /// The control of a connection.
 pub(crate) struct Control {
@@ -41,27 +48,43 @@ pub(crate) struct Control {
     next_at: Time,
     /// When packets were sent: a few of those that may be under way, the oldest first.
     sent: VecDeque<(Psn, Time)>,
+    /// The packet that was sent again last.
+    again: Option<SentAgain>,
+    /// When a packet was sent last, if that is known.
+    last_sent: Option<Time>,
     /// The number behind the newest packet that is known to have arrived.
     newest: Psn,
     /// The shortest delay that was ever seen, in nanoseconds.
     shortest: u64,
     /// The delay in the last round trip, in nanoseconds.
     delay: u64,
+    /// How long the packet has waited in queues that was measured last, in nanoseconds.
+    pub waited: u64,
     round: Round,
     /// How many marked packets the peer has reported, modulo 2³².
     reported: u32,
     /// How many marked packets there were in all when the round trip began, modulo 2³².
     marked: u32,
-    /// How many marked responses have come, modulo 2³².
-    responses_marked: u32,
+    /// How many marked responses, or notifications of marked packets, have come, modulo 2³².
+    told_marked: u32,
     /// How many losses had been found when the round trip began, modulo 2³².
     lost: u32,
     /// What the times between packets are varied by, so that many senders don't march in step.
     random: u32,
 }
 
+/// A packet that was sent again.
+struct SentAgain {
+    psn: Psn,
+    at: Time,
+    /// Whether nothing had been sent for so long that nothing can have been under way any more.
+    alone: bool,
+}
+
 /// The round trip that is under way.
 struct Round {
+    /// When it began. It is over, too, when a packet has arrived that was sent again since.
+    began: Time,
     /// The first packet that was not sent when it began. When this has arrived, it is over.
     end: Psn,
     /// Up to here everything had arrived when it began, if what has arrived beyond a gap is counted
@@ -75,12 +98,15 @@ struct Round {
 pub(crate) struct Progress {
     /// The packet that came to the peer last, or whose response has come.
     pub newest: Psn,
-    /// How long the peer kept the acknowledgement back.
-    pub held: Duration,
+    /// How long the peer kept the acknowledgement back. `None` for a response, of which the peer
+    /// doesn't say it.
+    pub held: Option<Duration>,
     /// How many packets the peer received with marks in all, modulo 2³², if it has said so.
     pub marked: Option<u32>,
     /// How many packets in all were found lost, modulo 2³².
     pub lost: u32,
+    /// Whether packets take several paths.
+    pub spread: bool,
     /// The number behind those that have arrived, as many as have.
     pub arrived: Psn,
     /// The first packet that was not sent.
@@ -88,25 +114,43 @@ pub(crate) struct Progress {
 }
 
 impl Control {
-    /// Makes the control of a connection whose first packet is `first`, and which has at `most` so
-    /// many packets under way.
+    /// Makes the control of a connection whose first packet is `first`, which has at `most` so many
+    /// packets under way, and whose peer reports what came and when.
     pub fn new(first: Psn, mtu: PathMtu, most: u32) -> Self {
         let window = (AT_FIRST / mtu.bytes() as u32).clamp(2, 16).min(most);
+        Self::with(Box::new(ByDelay::new(window)), first, mtu, window, most)
+    }
+
+    /// Makes the control of a connection whose peer sends notifications at most.
+    pub fn by_notifications(first: Psn, mtu: PathMtu, most: u32) -> Self {
+        Self::with(Box::new(ByNotifications::new(most)), first, mtu, most, most)
+    }
+
+    fn with(
+        algorithm: Box<dyn Algorithm>,
+        first: Psn,
+        mtu: PathMtu,
+        window: u32,
+        most: u32,
+    ) -> Self {
         Self {
-            algorithm: Box::new(ByDelay::new(window)),
+            algorithm,
             most,
             packet: HEADERS + mtu.bytes() as u32,
             window: window as f32,
             gap: 0,
             next_at: Time::ZERO,
             sent: VecDeque::new(),
+            again: None,
+            last_sent: None,
             newest: first,
             shortest: u64::MAX,
             delay: 0,
-            round: Round { end: first, arrived: first, delay: None },
+            waited: 0,
+            round: Round { began: Time::ZERO, end: first, arrived: first, delay: None },
             reported: 0,
             marked: 0,
-            responses_marked: 0,
+            told_marked: 0,
             lost: 0,
             random: first.get() | 1,
         }
@@ -132,22 +176,47 @@ impl Control {
     /// Notes that packets were sent for the first time, `first` and others behind it, with so much
     /// payload in them or in the responses that they ask for.
     #[inline]
-    pub fn sent(&mut self, first: Psn, bytes: usize, now: Time) {
-        let fine = self.delay / (TIMES as u64 / 2);
+    pub fn sent(&mut self, first: Psn, bytes: usize, began: Time) {
+        let spread = self.window / SAMPLES;
         let last = self.sent.back();
-        if self.sent.len() < TIMES && last.is_none_or(|(_, at)| nanos(now.since(*at)) >= fine) {
-            self.sent.push_back((first, now));
+        let apart = last.is_none_or(|(psn, _)| first.distance_from(*psn) as f32 >= spread);
+        self.last_sent = Some(began);
+        if self.sent.len() < TIMES && apart {
+            self.sent.push_back((first, began));
         }
-        self.space_out(bytes as u32 + HEADERS, now);
+        self.space_out(bytes as u32 + HEADERS, began);
+    }
+
+    /// Notes that packets were sent at a time that doesn't matter.
+    #[inline]
+    pub fn sent_unmeasured(&mut self) {
+        self.last_sent = None;
+    }
+
+    /// Whether the time is to be measured that packet `first` takes, with so many under way before
+    /// it: that of some packets of a window, and of none where little of it is used. Its size
+    /// doesn't matter then.
+    #[inline]
+    pub fn measures(&self, first: Psn, under_way: u32) -> bool {
+        let is_used = 2.0 * (under_way as f32 + 1.0) >= self.window;
+        let spread = self.window / SAMPLES;
+        let last = self.sent.back();
+        let apart = last.is_none_or(|(psn, _)| first.distance_from(*psn) as f32 >= spread);
+        self.sent.len() < TIMES && is_used && apart
     }
 
     /// Notes that packets were sent again, `first` and others behind it. The time of an
-    /// acknowledgement would not tell which of the two was received (Karn's rule).
+    /// acknowledgement would not tell which of the two was received (Karn's rule), unless it is too
+    /// short for the second, or the first was sent too long ago.
     pub fn sent_again(&mut self, first: Psn, packets: u32, now: Time) {
         let beyond = first.add(packets);
         while self.sent.front().is_some_and(|(psn, _)| beyond.distance_from(*psn) > 0) {
             self.sent.pop_front();
         }
+        let gone_after = self.delay.max(self.shortest);
+        let alone = self.last_sent.is_some_and(|last| nanos(now.since(last)) > gone_after);
+        self.again = Some(SentAgain { psn: first, at: now, alone });
+        self.last_sent = Some(now);
         self.space_out(packets * self.packet, now);
     }
 
@@ -177,9 +246,9 @@ impl Control {
         x as u16
     }
 
-    /// Notes that a response was marked.
-    pub fn response_marked(&mut self) {
-        self.responses_marked = self.responses_marked.wrapping_add(1);
+    /// Notes that a response was marked, or that the peer tells of marked packets.
+    pub fn was_marked(&mut self) {
+        self.told_marked = self.told_marked.wrapping_add(1);
     }
 
     /// Learns what an acknowledgement or a response tells.
@@ -187,15 +256,34 @@ impl Control {
         if let Some(marked) = progress.marked {
             self.reported = self.reported.wrapping_add(since(marked, self.reported));
         }
+        let again = self.measure_again(progress, now);
         if progress.newest.distance_from(self.newest) >= 0 {
             self.newest = progress.newest.add(1);
             self.measure(progress, now);
         }
-        let over = self.newest.distance_from(self.round.end) > 0
+        let over = again
+            || self.newest.distance_from(self.round.end) > 0
             || progress.arrived.distance_from(self.round.end) > 0;
         if over {
-            self.end_round(progress);
+            self.end_round(progress, now);
         }
+    }
+
+    /// Measures the delay of the packet that was sent again last, if it is the one that has arrived:
+    /// where less time has passed than the path takes, it was the one before. Returns whether it was
+    /// sent again since the round trip began.
+    fn measure_again(&mut self, progress: &Progress, now: Time) -> bool {
+        let arrived = self.again.as_ref().filter(|again| again.psn == progress.newest);
+        let (Some(again), Some(held)) = (arrived, progress.held) else { return false };
+        // What had arrived before it was sent again was the first.
+        let Some(delay) = now.since(again.at).checked_sub(held).map(nanos) else { return false };
+        if delay < self.shortest && !again.alone {
+            return false;
+        }
+        let at = again.at;
+        self.again = None;
+        self.note_delay(delay);
+        at >= self.round.began
     }
 
     /// Measures the delay of the packet that has just arrived, for the first time.
@@ -207,32 +295,42 @@ impl Control {
             sent_at = Some(*at);
             self.sent.pop_front();
         }
-        if let Some(at) = sent_at {
-            let delay = nanos(now.since(at).saturating_sub(progress.held)).max(1);
-            self.shortest = self.shortest.min(delay);
-            self.round.delay = Some(self.round.delay.map_or(delay, |other| other.min(delay)));
+        // What took no time was measured by clocks of which one was set back.
+        if let (Some(at), Some(held)) = (sent_at, progress.held)
+            && let Some(delay) = now.since(at).checked_sub(held)
+            && !delay.is_zero()
+        {
+            self.note_delay(nanos(delay));
         }
     }
 
-    fn end_round(&mut self, progress: &Progress) {
-        let marked = self.reported.wrapping_add(self.responses_marked);
+    fn note_delay(&mut self, delay: u64) {
+        self.shortest = self.shortest.min(delay);
+        self.waited = delay - self.shortest;
+        self.round.delay = Some(self.round.delay.map_or(delay, |other| other.min(delay)));
+    }
+
+    fn end_round(&mut self, progress: &Progress, now: Time) {
+        let marked = self.reported.wrapping_add(self.told_marked);
         let seen = RoundTrip {
             delay: self.round.delay,
             shortest: self.shortest,
             arrived: progress.arrived.distance_from(self.round.arrived).max(0) as u32,
             marked: since(marked, self.marked),
             lost: since(progress.lost, self.lost),
+            spread: progress.spread,
         };
         self.delay = seen.delay.unwrap_or(self.delay);
         (self.marked, self.lost) = (marked, progress.lost);
-        self.round = Round { end: progress.unsent, arrived: progress.arrived, delay: None };
+        let (end, arrived) = (progress.unsent, progress.arrived);
+        self.round = Round { began: now, end, arrived, delay: None };
         let window = self.algorithm.round_trip(&seen, self.most as f32);
         self.set_window(window);
     }
 
     /// Notes a time-out.
-    pub fn timed_out(&mut self) {
-        let window = self.algorithm.timed_out();
+    pub fn timed_out(&mut self, spread: bool) {
+        let window = self.algorithm.timed_out(spread);
         self.set_window(window);
     }
 
@@ -240,7 +338,12 @@ impl Control {
         self.window = window;
         // A peer that had no processor for a while is no reason to send nothing for long.
         let delay = self.delay.min(self.shortest.saturating_add(LONGEST_QUEUE)) as f32;
-        self.gap = if window < SPACED { (delay / window) as u64 } else { 0 };
+        let waits = self.delay > self.shortest.saturating_add(QUEUED);
+        self.gap = if window < SPACED && (waits || window < ALWAYS_SPACED) {
+            (delay / window) as u64
+        } else {
+            0
+        };
     }
 }
 
@@ -261,9 +364,10 @@ mod tests {
     fn progress(newest: u32, held_micros: u64, unsent: u32) -> Progress {
         Progress {
             newest: Psn::new(newest),
-            held: Duration::from_micros(held_micros),
+            held: Some(Duration::from_micros(held_micros)),
             marked: None,
             lost: 0,
+            spread: false,
             arrived: Psn::new(newest + 1),
             unsent: Psn::new(unsent),
         }
@@ -288,6 +392,26 @@ mod tests {
         control.sent_again(Psn::new(0), 1, at(5000));
         control.learn(&progress(0, 0, 1), at(5100));
         assert_eq!(control.shortest, u64::MAX);
+    }
+
+    #[test]
+    fn what_was_sent_again_is_measured_where_only_the_second_can_have_arrived() {
+        let measured = |again, held, arrived| {
+            let mut control = control();
+            control.sent(Psn::new(0), 4096, at(0));
+            control.learn(&progress(0, 0, 2), at(100));
+            control.sent(Psn::new(1), 4096, at(1000));
+            control.sent_again(Psn::new(1), 1, at(again));
+            control.learn(&progress(1, held, 2), at(arrived));
+            (control.shortest, control.delay)
+        };
+        // Nothing was under way any more: the path has become shorter.
+        assert_eq!(measured(5000, 0, 5060), (60_000, 60_000));
+        assert_eq!(measured(5000, 10, 5110), (100_000, 100_000));
+        // The first may have arrived.
+        assert_eq!(measured(1050, 0, 1110), (100_000, 100_000));
+        // The first has arrived: the peer has had it for longer than the second was under way.
+        assert_eq!(measured(5000, 4000, 5100), (100_000, 100_000));
     }
 
     #[test]

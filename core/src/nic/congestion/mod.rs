@@ -9,10 +9,12 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `by_delay` | the algorithm that is used: it keeps the queues on the path short |
+//! | `by_delay` | the algorithm that is used where the peer reports: it keeps the queues on the path short |
+//! | `by_notifications` | the algorithm for standard peers, which send congestion notifications at most |
 //! | `control` | the state of a connection that is controlled |
 
 pub(crate) mod by_delay;
+pub(crate) mod by_notifications;
 pub(crate) mod control;
 
 /// What was seen of the path in one round trip.
@@ -29,6 +31,8 @@ pub(crate) struct RoundTrip {
     pub marked: u32,
     /// How many packets were found lost.
     pub lost: u32,
+    /// Whether packets take several paths. Then marks and losses may be the affair of one of them.
+    pub spread: bool,
 }
 
 /// Decides about the window of a connection.
@@ -37,6 +41,7 @@ pub(crate) trait Algorithm: Send {
     /// has shown. Less than one means that so many are sent a round trip.
     fn round_trip(&mut self, seen: &RoundTrip, most: f32) -> f32;
 
-    /// Returns how many packets may be under way after a time-out.
-    fn timed_out(&mut self) -> f32;
+    /// Returns how many packets may be under way after a time-out, where they take several paths or
+    /// one.
+    fn timed_out(&mut self, spread: bool) -> f32;
 }

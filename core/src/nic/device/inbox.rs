@@ -3,6 +3,7 @@
 use crate::encap::{Host, PathId};
 use crate::nic::device::flow::Flow;
 use crate::payload::Payload;
+use crate::time::Time;
 use crate::wire::{AfterBth, Malformed, OpcodeInfo, Packet, RawBth};
 
 /// The receiver of what a device hands over: packets, and news of links and ports.
@@ -26,6 +27,13 @@ pub trait Inbox {
     fn packet_of_opcode<P: Payload>(&mut self, flow: Flow<'_>, packet: Packet<P>, row: OpcodeInfo) {
         let _ = row;
         self.packet(flow, &packet);
+    }
+
+    /// Takes notice of when the packets that follow arrived at the host, by the device's clock: they
+    /// may have waited for this process since. Without this, they are taken to arrive now.
+    #[inline]
+    fn arrived(&mut self, at: Time) {
+        let _ = at;
     }
 
     /// Takes notice of a packet, or a frame, that was malformed.

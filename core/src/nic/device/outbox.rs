@@ -2,6 +2,7 @@
 
 use crate::encap::{Full, Path, PathId};
 use crate::payload::Payload;
+use crate::time::Time;
 use crate::wire::Headers;
 
 /// The sender of packets: they are encoded in the device's own memory, and merged into runs where
@@ -28,6 +29,13 @@ pub trait Outbox {
 
     /// Sends what was pushed.
     fn flush(&mut self);
+
+    /// The time by the device's clock, for measuring how long packets are under way. A NIC may have
+    /// been told the time a while ago. `None` if what it was told is right.
+    #[inline]
+    fn time(&self) -> Option<Time> {
+        None
+    }
 
     /// The highest ticket of `path` whose packet the peer's NIC has taken *and answered for*, when
     /// all that the peer had sent by then has been handed to the [`Inbox`](crate::nic::Inbox) here.

@@ -1,10 +1,18 @@
 //! The peer: whether packets come from it, and when something came.
 
+use std::time::Duration;
+
+use crate::encap::Full;
 use crate::nic::device::flow::Flow;
+use crate::nic::device::outbox::Outbox;
 use crate::nic::requests::event::Event;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
-use crate::wire::{OpcodeInfo, Operation};
+use crate::wire::{Bth, Extensions, Headers, Opcode, OpcodeInfo, Operation, Psn, Service};
+
+/// The shortest time between two congestion notifications to a peer. It slows down once by what is
+/// marked in such a time, as adapters do.
+const BETWEEN_NOTIFICATIONS: Duration = Duration::from_micros(50);
 
 impl QueuePair {
     /// Notes that a packet has come before the queue pair is ready to send: the peer knows that the
@@ -47,20 +55,62 @@ impl QueuePair {
         }
     }
 
-    /// Notes that a switch has marked a packet. The peer is told of marked requests, which it has
-    /// sent. Marked responses are this side's affair, since it has asked for them. Marked
-    /// acknowledgements are nobody's.
+    /// Notes that a switch has marked a packet. A peer that shares selective repeat is told of its
+    /// marked requests by reports, and marked responses are this side's affair, since it has asked
+    /// for them. Other peers are sent a congestion notification. Marked acknowledgements are
+    /// nobody's.
     #[cold]
-    pub fn note_mark(&mut self, info: OpcodeInfo) {
-        if !info.is_response()
-            && let Some(arrivals) = &mut self.responder.arrivals
-        {
-            arrivals.marked = arrivals.marked.wrapping_add(1);
-        } else if info.operation == Operation::ReadResponse
+    pub fn note_mark(&mut self, info: OpcodeInfo, common: &mut Common) {
+        let answers = info.operation == Operation::ReadResponse;
+        if info.is_response() && !answers || self.service() == Service::Ud {
+            return;
+        }
+        common.counters.marked += 1;
+        match (&mut self.responder.arrivals, &mut self.requester.control) {
+            (Some(_), Some(control)) if answers => control.was_marked(),
+            (Some(arrivals), _) if !answers => arrivals.marked = arrivals.marked.wrapping_add(1),
+            (Some(_), _) => {}
+            (None, _) if common.now >= self.responder.notify_again => {
+                self.responder.notify_again = common.now + BETWEEN_NOTIFICATIONS;
+                self.responder.owes_notification = true;
+                common.list_owing(self);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Takes a congestion notification: switches have marked packets of this side's.
+    #[cold]
+    pub fn notified(&mut self, common: &mut Common) {
+        common.counters.notifications_received += 1;
+        // A peer that reports marks has no need of notifications, which anybody can forge.
+        if !self.requester.selective
             && let Some(control) = &mut self.requester.control
         {
-            control.response_marked();
+            control.was_marked();
         }
+    }
+
+    /// Sends the peer a congestion notification, if it is owed one.
+    #[inline]
+    pub(crate) fn send_notification<O: Outbox>(
+        &mut self,
+        common: &mut Common,
+        outbox: &mut O,
+    ) -> Result<(), Full> {
+        match (&self.path, self.responder.owes_notification) {
+            (Some(path), true) => {
+                let bth = Bth::new(Opcode::Cnp, self.peer_qpn, Psn::new(0)).with_pkey(self.pkey);
+                let bth = bth.with_congestion(false, true);
+                outbox.push(path, Headers { bth, extensions: Extensions::None }, &[0; 16][..])?;
+                common.counters.sent += 1;
+                common.counters.notifications_sent += 1;
+            }
+            (None, true) => {}
+            (_, false) => return Ok(()),
+        }
+        self.responder.owes_notification = false;
+        Ok(())
     }
 
     /// Notes that something came from the peer, once for all that came at the same time.

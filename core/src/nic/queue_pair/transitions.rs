@@ -6,6 +6,7 @@ use crate::nic::config::errors::ChangeError;
 use crate::nic::config::queue_pair_state::State;
 use crate::nic::identifiers::{PeerId, timer_of};
 use crate::nic::keep_alive::peers::PeerKey;
+use crate::nic::paths::{BURST, BURST_OF_RUNS, Paths};
 use crate::nic::requests::event::Event;
 use crate::nic::requests::failure::Cause;
 use crate::nic::state::common::Common;
@@ -50,8 +51,13 @@ impl QueuePair {
                 let congestion = sending.congestion && reliable;
                 let sending = Sending { congestion, ..sending };
                 self.requester.start(sending, self.mtu, common.lossless && reliable);
-                if self.requester.control.is_some() {
+                let tells_marks = sending.selective || sending.ecn;
+                if self.requester.is_controlled() && tells_marks {
                     self.path = self.path.take().map(Path::ecn_capable);
+                }
+                if self.requester.selective && sending.paths > 1 {
+                    let burst = if common.splits_writes { BURST_OF_RUNS } else { BURST };
+                    self.take_paths(Paths::new(sending.paths, sending.first, burst));
                 }
                 self.watch_peer(common);
             }
@@ -152,10 +158,11 @@ impl QueuePair {
     /// Has packets take another path from now on.
     pub fn redirect(&mut self, path: Path, common: &mut Common) {
         self.known_flow = 0;
-        self.path = Some(match self.requester.is_controlled() {
-            true => path.ecn_capable(),
-            false => path,
-        });
+        let ecn = self.path.as_ref().is_some_and(Path::is_ecn_capable);
+        self.path = Some(if ecn { path.ecn_capable() } else { path });
+        if let Some(paths) = self.requester.paths.take() {
+            self.take_paths(*paths);
+        }
         common.activate(self);
     }
 }

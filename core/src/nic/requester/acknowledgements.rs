@@ -79,6 +79,7 @@ impl QueuePair {
         r.rto.take_sample(psn, common.now, &common.clock_jumps);
         // What came from the peer ends the wait that its RNR NAK asked for.
         r.resume_at = None;
+        r.learn_from_progress(psn, common.now);
         let waits = r.under_way() > 0 && !common.lossless;
         r.retry_at = waits.then(|| common.now + r.first_timeout(common));
         (r.timer_set_at, r.last_progress) = (common.now, common.now);

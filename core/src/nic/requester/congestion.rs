@@ -4,20 +4,54 @@
 use std::time::Duration;
 
 use crate::nic::congestion::control::Progress;
+use crate::nic::device::outbox::Outbox;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
 use crate::time::Time;
 use crate::wire::{Psn, Report};
 
+/// The shortest read of which it is measured how long it takes, in bytes: the peer answers with a
+/// packet more.
+const MEASURED_READ: usize = 1024;
+
 impl Requester {
-    /// Notes that packets were sent for the first time, `first` and others behind it, with so much
-    /// payload in them or in the responses that they ask for.
+    /// When packets begin to be sent, if that matters: by the device's clock, or as was `told`.
     #[inline(always)]
-    pub fn note_sent(&mut self, first: Psn, bytes: usize, now: Time) {
-        if let Some(control) = &mut self.control {
-            control.sent(first, bytes, now);
+    pub fn begins_to_send<O: Outbox>(&self, outbox: &O, told: Time) -> Option<Time> {
+        let control = self.control.as_ref()?;
+        let next = self.next_psn;
+        let matters = control.is_spaced() || control.measures(next, self.packets_ahead(next));
+        matters.then(|| outbox.time().unwrap_or(told))
+    }
+
+    /// Notes that packets were sent for the first time, `first` and others behind it, with so much
+    /// payload in them or in the responses that they ask for; and when that began.
+    #[inline(always)]
+    pub fn note_sent(&mut self, first: Psn, bytes: usize, began: Option<Time>) {
+        if let Some(paths) = &mut self.paths {
+            paths.sent(first, bytes);
         }
+        match (&mut self.control, began) {
+            (Some(control), Some(began)) => control.sent(first, bytes, began),
+            (Some(control), None) => control.sent_unmeasured(),
+            (None, _) => {}
+        }
+    }
+
+    /// How many packets are under way that were sent before a packet.
+    fn packets_ahead(&self, psn: Psn) -> u32 {
+        let ahead = psn.distance_from(self.oldest_psn).max(0) as u32;
+        ahead.saturating_sub(self.arrived_ahead)
+    }
+
+    /// Whether the peer is to say when the next request came, a read of so many bytes: its response
+    /// doesn't, and how long the peer takes for that is not the path's affair.
+    #[inline]
+    pub fn asks_when_read_came(&self, bytes: usize) -> bool {
+        let next = self.next_psn;
+        let control = self.control.as_ref().filter(|_| bytes >= MEASURED_READ);
+        control.is_some_and(|control| control.measures(next, self.packets_ahead(next)))
     }
 
     /// Returns a time-out that is up to twice as long, by chance: many whose packets did not fit into
@@ -26,6 +60,18 @@ impl Requester {
         match &mut self.control {
             Some(control) => control.varied(timeout),
             None => timeout,
+        }
+    }
+
+    /// Learns that everything up to packet `psn` has arrived, where that is all that is known.
+    #[inline]
+    pub fn learn_from_progress(&mut self, psn: Psn, now: Time) {
+        if let Some(control) = self.control.as_mut().filter(|_| !self.selective) {
+            let (arrived, unsent) = (self.oldest_psn, self.unsent_psn);
+            let (held, marked) = (None, None);
+            let (lost, spread) = (0, false);
+            let known = Progress { newest: psn, held, marked, lost, spread, arrived, unsent };
+            control.learn(&known, now);
         }
     }
 
@@ -40,7 +86,7 @@ impl Requester {
     /// Notes a time-out, after which one packet is sent.
     pub fn shut_window(&mut self) {
         if let Some(control) = &mut self.control {
-            control.timed_out();
+            control.timed_out(self.paths.is_some());
         }
         self.open_window = 1;
     }
@@ -55,7 +101,14 @@ impl QueuePair {
             nanos => Some(Duration::from_nanos(nanos.into())),
         };
         if let Some(held) = held {
-            self.learn_of_path(report.newest, held, Some(report.marked), common);
+            self.learn_of_path(report.newest, Some(held), Some(report.marked), common);
+        }
+        let r = &mut self.requester;
+        if let Some(paths) = &mut r.paths
+            && report.newest.distance_from(r.unsent_psn) < 0
+        {
+            let waited = r.control.as_ref().map_or(0, |control| control.waited);
+            paths.arrived(report.newest, report.marked, waited, common.now);
         }
     }
 
@@ -63,14 +116,14 @@ impl QueuePair {
     #[inline(always)]
     pub(crate) fn learn_from_response(&mut self, psn: Psn, common: &mut Common) {
         if self.requester.control.is_some() {
-            self.learn_of_path(psn, Duration::ZERO, None, common);
+            self.learn_of_path(psn, None, None, common);
         }
     }
 
     fn learn_of_path(
         &mut self,
         newest: Psn,
-        held: Duration,
+        held: Option<Duration>,
         marked: Option<u32>,
         common: &mut Common,
     ) {
@@ -82,8 +135,9 @@ impl QueuePair {
         }
         let lost = r.repair.as_ref().map_or(0, |repair| repair.losses);
         let arrived = r.oldest_psn.add(r.arrived_ahead);
-        let progress = Progress { newest, held, marked, lost, arrived, unsent: r.unsent_psn };
-        control.learn(&progress, common.now);
+        let (spread, unsent) = (r.paths.is_some(), r.unsent_psn);
+        let progress = Progress { newest, held, marked, lost, spread, arrived, unsent };
+        control.learn(&progress, common.arrived);
         r.reopen_window();
         common.activate(self);
     }

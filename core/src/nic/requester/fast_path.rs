@@ -81,6 +81,7 @@ impl QueuePair {
         if *promised < most {
             *promised += common.reserve_up_to(self.send_completions, most - *promised);
         }
+        let began = r.begins_to_send(outbox, common.now);
         let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, Psn::new(0)).with_pkey(self.pkey);
         let (each, half) = (r.policy.ask_each, r.open_window.div_ceil(2) as usize);
         let (mut sent, mut payload, mut next, mut full) = (0, 0, r.next_psn, false);
@@ -126,7 +127,7 @@ impl QueuePair {
         }
         if sent > 0 {
             *promised -= sent;
-            r.note_sent(r.next_psn, payload, common.now);
+            r.note_sent(r.next_psn, payload, began);
             (r.next_psn, r.unsent_psn) = (next, next);
             if !LOSSLESS {
                 r.unasked = before + (sent - asked) as u32;

@@ -4,13 +4,14 @@ use crate::nic::device::outbox::Outbox;
 use crate::nic::requester::packets::{Any, Shape};
 use crate::nic::requests::plain::Plain;
 use crate::nic::requests::work_request::Operation;
+use crate::nic::selective::marks::Marks;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
 use crate::nic::state::requester::Requester;
 use crate::nic::state::turns::{MOST_UNDER_WAY, NotSent, RequesterTurn};
 use crate::wire::{
-    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, PathMtu, RemoteAddr, Reth,
-    Rkey,
+    AtomicEth, AtomicValue, Bth, DmaLength, Extensions, Headers, Opcode, PathMtu, Psn, RemoteAddr,
+    Reth, Rkey,
 };
 
 /// The most requests of a part that are under way at a time, where it is requested by and by.
@@ -31,6 +32,25 @@ impl Requester {
             Some(control) if serves => (control.window() / 2).max(1),
             _ => u32::MAX,
         }
+    }
+
+    /// Notes that so many packets are requested together from `first` on, of the `whole` part.
+    #[inline]
+    fn note_requested(&mut self, first: Psn, packets: u32, whole: u32) {
+        if packets < whole || self.begins.is_some() {
+            let begins = self.begins.get_or_insert_with(|| Box::new(Marks::NONE));
+            begins.remove_range(first, packets);
+            begins.insert(first);
+        }
+    }
+
+    /// How many packets were requested together with `psn`, from it on: the read's packet number
+    /// `packet` of so many.
+    pub(crate) fn requested_with(&self, psn: Psn, packet: u32, packets: u32) -> u32 {
+        let part = self.packets_per_read_part();
+        let whole = (packets - packet).min(part - packet % part);
+        let others = |begins: &Marks| (1..whole).find(|step| begins.has(psn.add(*step)));
+        self.begins.as_deref().and_then(others).unwrap_or(whole)
     }
 }
 
@@ -63,6 +83,7 @@ impl QueuePair {
         {
             return Err(NotSent::TurnEnded(RequesterTurn::Idle));
         }
+        let began = r.begins_to_send(outbox, common.now);
         let most = if plain { 1 } else { r.most_requested() };
         let (Some(path), Some(posted)) = (&self.path, r.work.peek(r.cursor)) else {
             return Err(NotSent::TurnEnded(RequesterTurn::Idle));
@@ -81,6 +102,7 @@ impl QueuePair {
                 let packet = if plain { 0 } else { r.cursor_packet };
                 let reth = read_part((address, rkey), posted.len, packet, packets, mtu);
                 asked = reth.length.0 as usize;
+                let bth = bth.with_ack_request(first && r.asks_when_read_came(asked));
                 outbox.push(path, Headers { bth, extensions: Extensions::Reth(reth) }, &[][..])
             }
             (None | Some(Plain::Atomic), operation) => {
@@ -96,7 +118,10 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(!first);
         if first {
-            r.note_sent(r.next_psn, asked, common.now);
+            r.note_sent(r.next_psn, asked, began);
+            if !plain {
+                r.note_requested(r.next_psn, packets, left.min(part - r.cursor_packet % part));
+            }
         }
         let mark = r.mid_message_ticket;
         // The response is the acknowledgement, on devices that have any.

@@ -33,20 +33,24 @@ impl Requester {
 
     /// Judges everything that is missing by what has arrived.
     fn judge_missing(&mut self, verdict: Verdict, mtu: PathMtu) {
-        let part = self.packets_per_read_part();
-        let Self { work, begun, oldest_psn, unsent_psn, head_acknowledged, repair, .. } = self;
-        let Some(repair) = repair else { return };
-        let oldest = *oldest_psn;
-        let (mut psn, mut packet) = (oldest, *head_acknowledged);
-        for index in 0..*begun {
-            let Some(posted) = work.seen(index) else { return };
+        let Some(mut repair) = self.repair.take() else { return };
+        self.judge_with(&mut repair, verdict, mtu);
+        self.repair = Some(repair);
+    }
+
+    fn judge_with(&self, repair: &mut Repair, verdict: Verdict, mtu: PathMtu) {
+        let (oldest, mut packet) = (self.oldest_psn, self.head_acknowledged);
+        let mut psn = oldest;
+        for index in 0..self.begun {
+            let Some(posted) = self.work.seen(index) else { return };
             let (packets, asks) = (mtu.packets(posted.len), posted.needs_response());
             while packet < packets {
                 if verdict.ends_before(psn) {
                     return;
                 }
-                let unsent = unsent_psn.distance_from(psn).max(0) as u32;
-                let len = if asks { part_from(packet, packets, part).min(unsent) } else { 1 };
+                let unsent = self.unsent_psn.distance_from(psn).max(0) as u32;
+                let len =
+                    if asks { self.requested_with(psn, packet, packets).min(unsent) } else { 1 };
                 if len == 0 || psn.distance_from(oldest) as u32 + len > REACH {
                     return;
                 }
@@ -62,20 +66,14 @@ impl Requester {
 
     /// How many packets on from the oldest are sent, or requested, together.
     fn oldest_part(&mut self, mtu: PathMtu) -> u32 {
-        let (part, packet) = (self.packets_per_read_part(), self.head_acknowledged);
-        match self.work.front() {
-            Some(posted) if posted.needs_response() => {
-                let unsent = self.unsent_psn.distance_from(self.oldest_psn).max(1) as u32;
-                part_from(packet, mtu.packets(posted.len), part).min(unsent)
-            }
-            _ => 1,
-        }
+        let (oldest, packet) = (self.oldest_psn, self.head_acknowledged);
+        let read = self.work.front().filter(|posted| posted.needs_response());
+        let packets = read.map(|posted| mtu.packets(posted.len));
+        packets.map_or(1, |packets| {
+            let unsent = self.unsent_psn.distance_from(oldest).max(1) as u32;
+            self.requested_with(oldest, packet, packets).min(unsent)
+        })
     }
-}
-
-/// How many of the `packets` of a read are requested together from one of them on.
-fn part_from(packet: u32, packets: u32, part: u32) -> u32 {
-    (packets - packet).min(part - packet % part)
 }
 
 impl QueuePair {
@@ -363,7 +361,8 @@ impl QueuePair {
         common: &mut Common,
         outbox: &mut O,
     ) -> Result<(), NotSent> {
-        let (mtu, part) = (self.mtu, self.requester.packets_per_read_part());
+        self.leave_path_of(psn, common.now);
+        let mtu = self.mtu;
         let (index, packet) = self.requester.position_of(psn, mtu);
         let r = &self.requester;
         let (Some(path), Some(posted), Some(repair)) = (&self.path, r.work.seen(index), &r.repair)
@@ -372,7 +371,7 @@ impl QueuePair {
         };
         let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, psn).with_pkey(self.pkey);
         let len = if posted.needs_response() {
-            let most = part_from(packet, mtu.packets(posted.len), part);
+            let most = r.requested_with(psn, packet, mtu.packets(posted.len));
             let len = repair.lost_from(psn, most);
             request_again(
                 &posted.request.operation,

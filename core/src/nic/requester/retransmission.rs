@@ -17,6 +17,9 @@ const MOST_PROBES: u8 = 3;
 
 /// The longest time between two tries, unless the path takes longer.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// The same where congestion is controlled, and a window of a part of a packet keeps a busy network
+/// from being flooded.
+const LONGEST_CONTROLLED_PAUSE: Duration = Duration::from_millis(10);
 
 impl Requester {
     /// How long to wait for an acknowledgement: not so long that the peer is taken for gone before
@@ -203,7 +206,11 @@ impl QueuePair {
                 if !self.retries_exhausted(common) {
                     self.requester.rerequested = None;
                     let patience = Duration::from_nanos(self.requester.policy.patience);
-                    self.requester.rto.back_off((patience / 8).min(LONGEST_PAUSE));
+                    let longest = match self.requester.is_controlled() && self.requester.selective {
+                        true => LONGEST_CONTROLLED_PAUSE,
+                        false => LONGEST_PAUSE,
+                    };
+                    self.requester.rto.back_off((patience / 8).min(longest));
                     // The timer is set again when the packet is sent.
                     self.retransmit_oldest(common);
                 }

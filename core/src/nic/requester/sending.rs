@@ -45,11 +45,14 @@ impl QueuePair {
             return RequesterTurn::Idle;
         }
         let datagrams = self.service() == Service::Ud;
+        self.turn_to_path(common.now);
         // Once a turn is enough, since a request that is posted meanwhile rings the doorbell.
         self.requester.work.refresh();
         let (mut turn, mut promised, mut left) = (RequesterTurn::More, 0, most as usize);
         if self.requester.is_spaced() {
             left = 1;
+        } else if let Some(paths) = &self.requester.paths {
+            left = left.min(paths.packets_left(self.mtu));
         }
         if self.requester.is_repairing() {
             match self.send_lost(left, common, outbox) {
@@ -236,6 +239,7 @@ impl QueuePair {
         let (offset, len) = if plain { (0, posted.len) } else { r.part_at_cursor(posted.len, mtu) };
         let splits = !plain && common.splits_write(request, service);
         let accesses_memory = request.accesses_memory();
+        let began = r.begins_to_send(outbox, common.now);
         let request = OutgoingRequest { r, common, posted, domain: self.domain };
         let pushed = push::<S, O>(request, offset, len, path, service, bth, outbox);
         r.begun += usize::from(begins);
@@ -246,7 +250,7 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += u64::from(again);
         if !again {
-            r.note_sent(r.next_psn, len as usize, common.now);
+            r.note_sent(r.next_psn, len as usize, began);
         }
         r.advance_cursor(1, asked, ends, ticket, common.now);
         if plain || accesses_memory {

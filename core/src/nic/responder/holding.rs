@@ -26,7 +26,7 @@ impl QueuePair {
             return;
         }
         let Some(arrivals) = &mut self.responder.arrivals else { return };
-        arrivals.newest = Some((packet.headers.bth.psn(), common.now));
+        arrivals.newest = Some((packet.headers.bth.psn(), common.arrived));
         let held = arrivals.held.get_or_insert_with(|| Box::new(Held::new()));
         let first = held.is_empty();
         match held.keep(packet, ahead, &mut common.held) {
@@ -61,7 +61,7 @@ impl QueuePair {
         let r = &mut self.responder;
         let moved = r.expected_psn.distance_from(before).max(0) as u32;
         if let Some(arrivals) = &mut r.arrivals {
-            arrivals.newest = Some((before, common.now));
+            arrivals.newest = Some((before, common.arrived));
         }
         if let Some(held) = r.held() {
             held.drop_range(before, moved, &mut common.held);
@@ -106,8 +106,13 @@ impl QueuePair {
     /// What an acknowledgement reports of the packets that have come.
     pub(super) fn report(&self, arrivals: &Arrivals, now: Time) -> Report {
         let expected = self.responder.expected_psn.before();
-        let (newest, at) = arrivals.newest.unwrap_or((expected, self.heard_at));
-        let held = u32::try_from(now.since(at).as_nanos()).unwrap_or(u32::MAX);
+        let (newest, at) = arrivals.newest.unwrap_or((expected, self.responder.arrived_at));
+        let held = held_for(at, now);
         Report { newest, held, marked: arrivals.marked, repeated: arrivals.repeated }
     }
+}
+
+/// How long an acknowledgement was kept back, as reports say it.
+pub(super) fn held_for(since: Time, now: Time) -> u32 {
+    u32::try_from(now.since(since).as_nanos()).unwrap_or(u32::MAX)
 }

@@ -56,6 +56,11 @@ impl QueuePair {
             }
             Ok(Reply::Response) => {
                 self.responder.accept_packet();
+                if let Some(arrivals) =
+                    self.responder.arrivals.as_mut().filter(|_| bth.ack_request())
+                {
+                    arrivals.read = Some((bth.psn(), common.arrived));
+                }
                 common.list_owing(self);
             }
             Err(_) if info.service == Service::Uc && !planted(Bug::BreaksInsteadOfPassingOver) => {
@@ -108,6 +113,7 @@ impl QueuePair {
         if common.lossless {
             return self.reject_undelivered(headers.bth.psn(), common);
         }
+        self.leave_path_of_acknowledgements(common.now);
         match info.operation {
             Operation::ReadRequest => self.repeat_read(headers, common),
             Operation::CompareSwap | Operation::FetchAdd => {

@@ -24,6 +24,7 @@ impl QueuePair {
         outbox: &mut O,
         most: u32,
     ) -> ResponderTurn {
+        self.turn_to_path(common.now);
         for _ in 0..most {
             let Some(&OwedResponse { response, repeated }) = self.responder.resources.front()
             else {
@@ -56,6 +57,9 @@ impl QueuePair {
     fn response_sent(&mut self, psn: Psn, rest: Option<Response>, common: &mut Common) {
         common.counters.sent += 1;
         common.counters.answers_sent += 1;
+        if let Some(paths) = &mut self.requester.paths {
+            paths.sent_others(self.mtu.bytes());
+        }
         let r = &mut self.responder;
         match (rest, r.resources.front_mut()) {
             (Some(rest), Some(front)) => front.response = rest,

@@ -13,6 +13,8 @@ pub(crate) struct Arrivals {
     /// The packet that came last and when, if it was not the expected one, since the last
     /// acknowledgement.
     pub newest: Option<(Psn, Time)>,
+    /// A read whose sender asks when it came, and when that was.
+    pub read: Option<(Psn, Time)>,
     /// How many packets came that a switch had marked, modulo 2³².
     pub marked: u32,
     /// How many packets came that had come before, modulo 256.

@@ -33,6 +33,8 @@ const STARVED_FOR: Duration = Duration::from_millis(5);
 pub(crate) struct Common {
     /// The time that was told last.
     pub now: Time,
+    /// When the packets arrived that are taken in: by the device's word if it has any.
+    pub arrived: Time,
     /// The intervals in which no time was told though the NIC was used.
     pub clock_jumps: ClockJumps,
     /// The number of this NIC, by which its identifiers differ from those of others.

@@ -7,10 +7,12 @@
 
 use crate::nic::config::connection::Sending;
 use crate::nic::congestion::control::Control;
+use crate::nic::paths::Paths;
 use crate::nic::queues::completion_slots::CompletionSlots;
 use crate::nic::queues::posted::Posted;
 use crate::nic::ring::Consumer;
 use crate::nic::selective::REACH;
+use crate::nic::selective::marks::Marks;
 use crate::nic::selective::repair::Repair;
 use crate::nic::state::retransmission_timeout::Rto;
 use crate::nic::state::turns::{QUANTUM, RequesterTurn};
@@ -96,6 +98,11 @@ pub(crate) struct Requester {
     pub span: u32,
     /// How much may be under way by what is known of the path, if congestion is controlled.
     pub control: Option<Box<Control>>,
+    /// The packets that begin a request, once parts of reads were requested in several requests: what
+    /// is requested again is never of two requests.
+    pub begins: Option<Box<Marks>>,
+    /// The paths by which packets leave, if there are several.
+    pub paths: Option<Box<Paths>>,
 }
 
 /// The part of [`Sending`] that is still needed after the start.
@@ -121,7 +128,7 @@ const LONGEST_REPAIRED: u32 = REACH / 4;
 
 /// The bytes of a read that are requested at once where congestion is controlled: the peer sends
 /// them in one go, however small the window is.
-const CONTROLLED_PART: u32 = 16 << 10;
+const CONTROLLED_PART: u32 = 64 << 10;
 
 impl RetryPolicy {
     fn of(sending: &Sending, mtu: PathMtu) -> Self {
@@ -129,8 +136,8 @@ impl RetryPolicy {
             sending;
         // One half of a window comes while the other is requested.
         let longest = match (sending.congestion, sending.selective) {
-            (true, _) => (CONTROLLED_PART / mtu.bytes() as u32).max(1),
-            (_, true) => LONGEST_REPAIRED,
+            (true, true) => (CONTROLLED_PART / mtu.bytes() as u32).max(1),
+            (false, true) => LONGEST_REPAIRED,
             _ => LONGEST_PART,
         };
         Self {
@@ -188,6 +195,8 @@ impl Requester {
             arrived_ahead: 0,
             span: u32::MAX,
             control: None,
+            begins: None,
+            paths: None,
         }
     }
 
@@ -206,7 +215,10 @@ impl Requester {
         self.selective = sending.selective;
         self.span = if self.selective { REACH } else { u32::MAX };
         self.control = sending.congestion.then(|| {
-            let control = Control::new(first, mtu, sending.window);
+            let control = match sending.selective {
+                true => Control::new(first, mtu, sending.window),
+                false => Control::by_notifications(first, mtu, sending.window),
+            };
             self.open_window = control.window();
             Box::new(control)
         });
@@ -221,7 +233,7 @@ impl Requester {
         (self.completed, self.credit) = (Msn::new(0), None);
         (self.tries, self.rnr_tries) = (0, 0);
         (self.repair, self.arrived_ahead, self.probes) = (None, 0, 0);
-        self.control = None;
+        (self.control, self.begins, self.paths) = (None, None, None);
     }
 
     pub fn stop(&mut self) {

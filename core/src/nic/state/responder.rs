@@ -61,6 +61,8 @@ pub(crate) struct Responder {
     /// How many packets were accepted since the last acknowledgement, with one more for each KiB of
     /// them.
     pub unacknowledged: u16,
+    /// When the last packet arrived that was accepted or kept.
+    pub arrived_at: Time,
     /// When to look whether the peer has fallen silent, and is to be acknowledged.
     pub look_at: Option<Time>,
     /// The value of `unacknowledged` when it was last looked whether the peer has fallen silent.
@@ -86,6 +88,10 @@ pub(crate) struct Responder {
     pub is_delaying: bool,
     /// Whether a keep-alive packet is to be sent to the peer.
     pub keep_alive_due: bool,
+    /// Whether the peer is to be told by a congestion notification that its packets are marked.
+    pub owes_notification: bool,
+    /// Until then it is not told once more.
+    pub notify_again: Time,
     /// What is noted for reports, where packets from beyond a gap are kept.
     pub arrivals: Option<Box<Arrivals>>,
 }
@@ -106,6 +112,7 @@ impl Responder {
             psn_after_refused: Psn::new(0),
             owed: OwedAcknowledgement::Nothing,
             unacknowledged: 0,
+            arrived_at: Time::ZERO,
             look_at: None,
             unacknowledged_at_look: 0,
             looks: 0,
@@ -118,6 +125,8 @@ impl Responder {
             is_owing: false,
             is_delaying: false,
             keep_alive_due: false,
+            owes_notification: false,
+            notify_again: Time::ZERO,
             arrivals: None,
         }
     }
@@ -154,7 +163,7 @@ impl Responder {
         self.unacknowledged = 0;
         self.look_at = None;
         self.resources.clear();
-        self.keep_alive_due = false;
+        (self.keep_alive_due, self.owes_notification) = (false, false);
     }
 
     pub fn outstanding(&self) -> usize {

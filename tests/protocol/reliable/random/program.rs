@@ -92,6 +92,8 @@ pub struct End {
     pub selective: bool,
     /// Whether it slows down by what it learns of the path.
     pub congestion: bool,
+    /// By how many routes packets go.
+    pub paths: u8,
 }
 
 /// A life of every connection: from the reset state to the error state.
@@ -337,6 +339,8 @@ impl End {
             metadata,
             selective,
             congestion,
+            ecn: false,
+            paths: self.paths,
         }
     }
 }
@@ -373,6 +377,7 @@ pub fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
             metadata: true,
             selective,
             congestion: selective && dice.percent(50),
+            paths: dice.pick(&[1, 1, 4, 16]),
         }
     });
     for end in [0, 1] {

@@ -9,7 +9,7 @@ use doorbell_transports::packet::Packet;
 use doorbell_transports::packet_v2::{PacketV2, Settings};
 use doorbell_transports::shm::Shm;
 use doorbell_transports::udp::Udp;
-use doorbell_transports::{AnyDevice, Device};
+use doorbell_transports::{AnyDevice, Capabilities, Device};
 
 use super::many::number;
 use super::program::{Net, Program};
@@ -30,7 +30,10 @@ fn agree_with_the_model(mut pair: impl FnMut() -> [AnyDevice; 2]) {
     });
     for (seed, mut program) in fitting.take(count) {
         let devices = pair();
-        let lossless = devices[0].capabilities().lossless;
+        let Capabilities { lossless, labels, .. } = *devices[0].capabilities();
+        if !labels {
+            program.pairs.iter_mut().flatten().for_each(|end| end.paths = 1);
+        }
         program.net = Net { lossless, mapped: false, faults: Faults::NONE, ..program.net };
         let fabric = Fabric::over(program.luck, config(&program), devices);
         if let Err(why) = run_on(&program, fabric).result {

@@ -53,7 +53,7 @@ fn take_all(recipe: &Recipe, mut intake: Intake, taken: &AtomicU64) {
         intake.schedule.hurries();
         let mut begun = false;
         until("the front", || {
-            intake.next(|frame, _| {
+            intake.next(|frame, _, _| {
                 let number = u64::from_be_bytes(*frame[14..].first_chunk().expect("a number"));
                 assert_eq!(number, expected, "change {change}");
                 expected += 1;

@@ -10,7 +10,7 @@ use libc::c_int;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
-use super::message::{self, CONTROL_HEADER, Control};
+use super::message::{self, Control};
 use super::socket::UdpSocket;
 use super::socket_address::EncodedAddress;
 use crate::sys::option;
@@ -40,21 +40,11 @@ struct Cause {
 
 impl Cause {
     /// Finds the cause among the control messages of a report.
-    fn among(mut control: &[u8]) -> Option<Self> {
-        loop {
-            let (len, rest) = control.split_first_chunk()?;
-            let (level, rest) = rest.split_first_chunk()?;
-            let (kind, _) = rest.split_first_chunk()?;
-            let len = usize::from_ne_bytes(*len);
-            let kind = (c_int::from_ne_bytes(*level), c_int::from_ne_bytes(*kind));
-            let value = control.get(CONTROL_HEADER..len)?;
-            if kind == (libc::SOL_IP, libc::IP_RECVERR)
-                || kind == (libc::SOL_IPV6, libc::IPV6_RECVERR)
-            {
-                return Self::read(value);
-            }
-            control = control.get(len.next_multiple_of(size_of::<usize>())..)?;
-        }
+    fn among(written: &[u8]) -> Option<Self> {
+        const KINDS: [(c_int, c_int); 2] =
+            [(libc::SOL_IP, libc::IP_RECVERR), (libc::SOL_IPV6, libc::IPV6_RECVERR)];
+        let mut causes = message::controls(written).filter(|(kind, _)| KINDS.contains(kind));
+        causes.next().and_then(|(_, value)| Self::read(value))
     }
 
     /// Reads a cause, which stands in front of what each family adds.

@@ -26,9 +26,6 @@ pub(super) struct Control {
 pub(super) const CONTROL_HEADER: usize = size_of::<usize>() + 2 * size_of::<c_int>();
 
 impl Control {
-    /// Room for a control message that the kernel writes.
-    pub const NONE: Self = Self { len: 0, level: 0, kind: 0, value: [0; 8] };
-
     /// Makes a control message that holds the first bytes of `value`, as many as the number has.
     #[inline]
     pub fn of<const N: usize>(level: c_int, kind: c_int, value: [u8; N]) -> Self {
@@ -36,14 +33,25 @@ impl Control {
         bytes[..N].copy_from_slice(&value);
         Self { len: CONTROL_HEADER + N, level, kind, value: bytes }
     }
+}
 
-    /// Returns the number of 32 bits that the kernel has written, if it is of this kind.
-    #[inline]
-    pub fn word(&self, level: c_int, kind: c_int) -> Option<u32> {
-        let [a, b, c, d, ..] = self.value;
-        let fits = self.len > CONTROL_HEADER && (self.level, self.kind) == (level, kind);
-        fits.then_some(u32::from_ne_bytes([a, b, c, d]))
-    }
+/// Room for the control messages that come with datagrams: the time, the size of each, and the
+/// traffic class.
+pub(super) type Controls = [u64; 12];
+
+/// Returns the control messages in what the kernel has written: each with its level, its kind, and
+/// its value.
+#[inline]
+pub(super) fn controls(mut written: &[u8]) -> impl Iterator<Item = ((c_int, c_int), &[u8])> {
+    std::iter::from_fn(move || {
+        let (len, rest) = written.split_first_chunk()?;
+        let (level, rest) = rest.split_first_chunk()?;
+        let (kind, _) = rest.split_first_chunk()?;
+        let len = usize::from_ne_bytes(*len);
+        let value = written.get(CONTROL_HEADER..len)?;
+        written = written.get(len.next_multiple_of(size_of::<usize>())..).unwrap_or_default();
+        Some(((c_int::from_ne_bytes(*level), c_int::from_ne_bytes(*kind)), value))
+    })
 }
 
 /// The message that these system calls read and write (`user_msghdr`).
@@ -137,7 +145,5 @@ where
 
 /// Memory of which any bytes are a value, aligned for control messages.
 pub(super) trait ControlRoom {}
-
-impl ControlRoom for Control {}
 
 impl<const N: usize> ControlRoom for [u64; N] {}

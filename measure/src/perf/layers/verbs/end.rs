@@ -57,7 +57,6 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
         // than a peer that is waited for may be silent.
         config.keep_alive.busy = LONGEST;
     }
-    config.selective_repeat = plan.loss > 0.0;
     let builder = Nic::builder().config(config);
     match plan.loss > 0.0 {
         true => Ok(builder.on(lossy(plan, place.device)?)?),
