@@ -233,6 +233,11 @@ struct Streams;
 #[doc = include_str!("../docs/operating/endings.md")]
 struct Endings;
 
+/// The program of the page about lossy networks is compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/congestion.md")]
+struct Congestion;
+
 /// The programs of the guide to frames are compiled and run with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/frames.md")]
