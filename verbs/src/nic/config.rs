@@ -93,7 +93,7 @@ pub struct Config {
     /// down.
     pub ecn_to_standard_peers: bool,
     /// How many routes a connection tries to peers with which [selective
-    /// repeat](Self::selective_repeat) is shared, from 1 to 16; 8 by default. Its packets name as
+    /// repeat](Self::selective_repeat) is shared, from 1 to 16; 1 by default. Its packets name as
     /// many UDP source ports, by which routers choose among routes of equal cost, and routes that
     /// are congested or dead are avoided. It has an effect on devices that send from any port:
     /// `packet-v2`.
@@ -124,7 +124,7 @@ impl Default for Config {
             selective_repeat: true,
             congestion_control: true,
             ecn_to_standard_peers: false,
-            paths: 8,
+            paths: 1,
             connect_timeout: unconfirmed,
             accept_timeout: undecided,
             time_wait,

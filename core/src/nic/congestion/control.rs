@@ -261,7 +261,8 @@ impl Control {
             self.newest = progress.newest.add(1);
             self.measure(progress, now);
         }
-        let over = again
+        // A larger window has others that arrive, and of a short round trip losses would be too much.
+        let over = again && self.window < ALWAYS_SPACED
             || self.newest.distance_from(self.round.end) > 0
             || progress.arrived.distance_from(self.round.end) > 0;
         if over {
