@@ -401,6 +401,7 @@ mod tests {
             let mut control = control();
             control.sent(Psn::new(0), 4096, at(0));
             control.learn(&progress(0, 0, 2), at(100));
+            control.window = 1.0;
             control.sent(Psn::new(1), 4096, at(1000));
             control.sent_again(Psn::new(1), 1, at(again));
             control.learn(&progress(1, held, 2), at(arrived));
