@@ -61,3 +61,40 @@ impl WallClock {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Clocks that were read at noon, when the device had run for 100 s.
+    fn clocks() -> WallClock {
+        WallClock { read: (Stamp(1_000 * SECOND), Time::from_nanos(100 * SECOND)) }
+    }
+
+    fn nanos_of(stamp: u64) -> u64 {
+        clocks().beside(Stamp(stamp)).as_nanos()
+    }
+
+    #[test]
+    fn a_stamp_is_as_old_by_the_devices_clock_as_by_the_other() {
+        assert_eq!(nanos_of(1_000 * SECOND - 7_000), 100 * SECOND - 7_000);
+        assert_eq!(nanos_of(1_000 * SECOND + 7_000), 100 * SECOND + 7_000);
+    }
+
+    #[test]
+    fn what_has_no_stamp_or_one_of_another_time_of_day_has_come_now() {
+        assert_eq!(nanos_of(0), 100 * SECOND);
+        assert_eq!(nanos_of(900 * SECOND), 100 * SECOND);
+        assert_eq!(nanos_of(2_000 * SECOND), 100 * SECOND + TOGETHER);
+    }
+
+    #[test]
+    fn clocks_are_read_again_when_a_stamp_is_not_of_about_that_time() {
+        let (mut wall, clock) = (clocks(), Clock::new());
+        let now = Stamp::now();
+        let arrived = wall.time_of(now, &clock);
+        assert!(arrived <= clock.now() && wall.read.0.0 >= now.0, "{wall:?}");
+    }
+}

@@ -128,7 +128,7 @@ impl Path {
     }
 
     /// Whether switches may mark the packets.
-    pub fn is_ecn_capable(&self) -> bool {
+    pub(crate) fn is_ecn_capable(&self) -> bool {
         self.around.as_ref().is_some_and(|around| around.outer.is_ecn_capable())
     }
 

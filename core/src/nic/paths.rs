@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::common::xorshift::xorshift;
 use crate::time::Time;
 use crate::wire::{PathMtu, Psn, UdpPort};
 
@@ -19,7 +20,7 @@ pub const MOST_PATHS: u8 = 16;
 
 /// The bytes that are sent by a path before another has its turn: the fewer, the shorter are queues.
 pub(crate) const BURST: u32 = 4 << 10;
-/// The same where a device sends several packets in one go, by one path.
+/// The bytes that are sent by a path in a row where a device sends several packets in one go.
 pub(crate) const BURST_OF_RUNS: u32 = 64 << 10;
 
 /// The most bursts whose path is remembered.
@@ -51,7 +52,7 @@ pub(crate) struct Paths {
     random: u32,
 }
 
-/// What is known of a path.
+/// How packets have fared by a path, and its label.
 #[derive(Clone, Copy)]
 struct State {
     label: UdpPort,
@@ -67,7 +68,7 @@ struct State {
 struct Burst {
     first: Psn,
     path: u8,
-    /// Whether some of it was lost.
+    /// Whether a packet of the burst was lost.
     lost: bool,
 }
 
@@ -77,7 +78,7 @@ impl Paths {
         let mut random = first.get().wrapping_mul(0x9E37_79B1) | 1;
         let state = |_| State {
             // Ports from 49152 on are nobody's, and are what adapters use as labels.
-            label: UdpPort(0xC000 | next_random(&mut random) as u16 & 0x3FFF),
+            label: UdpPort(0xC000 | xorshift(&mut random) as u16 & 0x3FFF),
             lost: 0,
             avoided_until: Time::ZERO,
             waited: 0,
@@ -131,7 +132,7 @@ impl Paths {
     /// Draws a path that is not avoided; any, if all are.
     fn draw(&mut self, now: Time) -> u8 {
         let count = self.paths.len() as u32;
-        let from = next_random(&mut self.random) % count;
+        let from = xorshift(&mut self.random) % count;
         let mut others = (0..count).map(|at| ((from + at) % count) as u8);
         let open = others.find(|path| self.paths[usize::from(*path)].avoided_until <= now);
         open.unwrap_or(from as u8)
@@ -206,14 +207,6 @@ impl Paths {
         self.sent_others(bytes);
         label
     }
-}
-
-/// The next of a row of numbers (a xorshift generator).
-fn next_random(state: &mut u32) -> u32 {
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    *state
 }
 
 #[cfg(test)]

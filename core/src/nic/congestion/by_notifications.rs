@@ -15,7 +15,7 @@ const LEARNED: f32 = 1.0 / 16.0;
 const RECOVERING: u32 = 5;
 /// The packets by which it grows in each that follows.
 const STEP: f32 = 0.5;
-/// The smallest window.
+/// The fewest packets that may be under way, whatever notifications come.
 const LEAST: f32 = 1.0;
 
 /// The state of the algorithm.

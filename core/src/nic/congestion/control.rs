@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::common::xorshift::xorshift;
 use crate::nic::congestion::by_delay::ByDelay;
 use crate::nic::congestion::by_notifications::ByNotifications;
 use crate::nic::congestion::{Algorithm, RoundTrip};
@@ -27,6 +28,10 @@ const QUEUED: u64 = 15_000;
 
 /// The longest time in queues by which packets are spaced out, in nanoseconds.
 const LONGEST_QUEUE: u64 = 1_000_000;
+
+/// How long the shortest delay is remembered, at least: a route that has become longer is not taken for
+/// a queue for ever. The window is drained many times meanwhile, which shows the path.
+const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// The most packets whose time of sending is kept, and of how many in a window it is.
 const TIMES: usize = 32;
@@ -54,8 +59,11 @@ pub(crate) struct Control {
     last_sent: Option<Time>,
     /// The number behind the newest packet that is known to have arrived.
     newest: Psn,
-    /// The shortest delay that was ever seen, in nanoseconds.
+    /// The shortest delay of the last one or two [periods](REMEMBERED), in nanoseconds: routes change.
     shortest: u64,
+    /// The shortest delay of the period that is under way, and when that began.
+    recent: u64,
+    recent_since: Time,
     /// The delay in the last round trip, in nanoseconds.
     delay: u64,
     /// How long the packet has waited in queues that was measured last, in nanoseconds.
@@ -83,7 +91,7 @@ struct SentAgain {
 
 /// The round trip that is under way.
 struct Round {
-    /// When it began. It is over, too, when a packet has arrived that was sent again since.
+    /// When the round trip began. It is over, too, when a packet has arrived that was sent again since.
     began: Time,
     /// The first packet that was not sent when it began. When this has arrived, it is over.
     end: Psn,
@@ -145,6 +153,8 @@ impl Control {
             last_sent: None,
             newest: first,
             shortest: u64::MAX,
+            recent: u64::MAX,
+            recent_since: Time::ZERO,
             delay: 0,
             waited: 0,
             round: Round { began: Time::ZERO, end: first, arrived: first, delay: None },
@@ -225,7 +235,8 @@ impl Control {
     fn space_out(&mut self, bytes: u32, now: Time) {
         if self.gap > 0 {
             // A varying half of the gap, and half of it: one gap on average.
-            let varied = self.gap / 2 + self.gap * u64::from(self.next_random()) / 0xFFFF;
+            let varied =
+                self.gap / 2 + self.gap * u64::from(xorshift(&mut self.random) as u16) / 0xFFFF;
             let wait = varied * u64::from(bytes) / u64::from(self.packet);
             self.next_at = self.next_at.max(now).after(wait);
         }
@@ -233,17 +244,7 @@ impl Control {
 
     /// Returns a time that is up to twice as long, by chance.
     pub fn varied(&mut self, time: Duration) -> Duration {
-        time + time * u32::from(self.next_random()) / 0x1_0000
-    }
-
-    /// The next of a row of numbers below 2¹⁶ (a xorshift generator).
-    fn next_random(&mut self) -> u16 {
-        let mut x = self.random;
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        self.random = x;
-        x as u16
+        time + time * u32::from(xorshift(&mut self.random) as u16) / 0x1_0000
     }
 
     /// Notes that a response was marked, or that the peer tells of marked packets.
@@ -283,7 +284,7 @@ impl Control {
         }
         let at = again.at;
         self.again = None;
-        self.note_delay(delay);
+        self.note_delay(delay, now);
         at >= self.round.began
     }
 
@@ -301,11 +302,15 @@ impl Control {
             && let Some(delay) = now.since(at).checked_sub(held)
             && !delay.is_zero()
         {
-            self.note_delay(nanos(delay));
+            self.note_delay(nanos(delay), now);
         }
     }
 
-    fn note_delay(&mut self, delay: u64) {
+    fn note_delay(&mut self, delay: u64, now: Time) {
+        if now.since(self.recent_since) >= REMEMBERED {
+            (self.shortest, self.recent, self.recent_since) = (self.recent, u64::MAX, now);
+        }
+        self.recent = self.recent.min(delay);
         self.shortest = self.shortest.min(delay);
         self.waited = delay - self.shortest;
         self.round.delay = Some(self.round.delay.map_or(delay, |other| other.min(delay)));
@@ -361,7 +366,7 @@ mod tests {
         Time::from_nanos(1000 * micros)
     }
 
-    /// What is known when packet `newest` has come, and everything up to it.
+    /// The progress of a connection whose packets have come up to `newest`.
     fn progress(newest: u32, held_micros: u64, unsent: u32) -> Progress {
         Progress {
             newest: Psn::new(newest),
@@ -417,10 +422,25 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_has_become_longer_is_not_taken_for_a_queue_for_ever() {
+        let mut control = control();
+        let mut shortest = |second: u32, took| {
+            let now = at(1_000_000 * u64::from(second));
+            control.sent(Psn::new(second), 4096, now);
+            control.learn(&progress(second, 0, second + 1), now + Duration::from_micros(took));
+            control.shortest
+        };
+        let seen: Vec<_> =
+            (0..60).map(|second| shortest(second, 100 * u64::from(1 + second / 20))).collect();
+        assert_eq!((seen[19], seen[20], seen[45], seen[59]), (100_000, 100_000, 200_000, 300_000));
+    }
+
+    #[test]
     fn packets_are_spaced_out_where_the_window_is_small_and_not_for_long() {
         let mut control = control();
-        for round in 0..1000 {
-            let now = at(1_000_000 * (1 + u64::from(round)));
+        let mut now = at(0);
+        for round in 0..150 {
+            now = control.waits_until(now).unwrap_or(now) + Duration::from_millis(15);
             control.sent(Psn::new(round), 4096, now);
             let waits = control.waits_until(now).map(|at| at.since(now));
             assert!(waits.unwrap_or_default() < Duration::from_millis(100), "{waits:?}");
