@@ -193,9 +193,7 @@ impl Plot {
         }
     }
 
-    /// Draws levels, each with its label inside of the plot: where the label covers no line and no
-    /// other label, if there is such a place, or else no other label. A label stands just above or
-    /// below its level, or farther away where other labels are in the way.
+    /// Draws levels, each with its label.
     fn levels(&self, canvas: &mut Canvas, levels: &[(String, f64)], mut obstacles: Obstacles) {
         for (label, level) in levels {
             if !scale::fits(*level, self.y.scale) {
@@ -203,24 +201,28 @@ impl Plot {
             }
             let y = self.place(self.x.low, *level).1;
             canvas.line((self.area.left, y), (self.area.right, y), "level");
-            let wide = words::width(label, TEXT);
-            let at =
-                |left: f64, top: f64| Area { left, top, right: left + wide, bottom: top + 14.0 };
-            let columns = [1.0, 0.0, 0.5, 0.75, 0.25]
-                .map(|part| self.area.left + 4.0 + part * (self.area.width() - wide - 8.0));
-            let rows = [[-16.0, 2.0], [-32.0, 18.0], [-48.0, 34.0]];
-            let in_rows =
-                |rows: [f64; 2]| columns.iter().flat_map(move |x| rows.map(|row| (*x, y + row)));
-            let places: Vec<Area> =
-                rows.into_iter().flat_map(in_rows).map(|(x, top)| at(x, top)).collect();
-            let inside = || places.iter().filter(|area| self.area.contains(area));
-            let free = inside()
-                .find(|area| obstacles.leave(area))
-                .or_else(|| inside().find(|area| obstacles.leave_labels(area)))
-                .unwrap_or(&places[0]);
+            let free = self.beside_level(y, words::width(label, TEXT), &obstacles);
             canvas.text((free.left, free.bottom - 3.0), "start", "label halo", label);
-            obstacles.label(*free);
+            obstacles.label(free);
         }
+    }
+
+    /// The area of a level's label inside of the plot: where it covers no line and no other label,
+    /// if there is such a place, or else no other label. It is just above or below the level, or
+    /// farther away where other labels are in the way.
+    fn beside_level(&self, y: f64, wide: f64, obstacles: &Obstacles) -> Area {
+        let at = |left: f64, top: f64| Area { left, top, right: left + wide, bottom: top + 14.0 };
+        let columns = [1.0, 0.0, 0.5, 0.75, 0.25]
+            .map(|part| self.area.left + 4.0 + part * (self.area.width() - wide - 8.0));
+        let most = (self.area.height() / 16.0) as u32;
+        let rows = (0..most).map(|row| f64::from(row) * 16.0).map(|far| [-16.0 - far, 2.0 + far]);
+        let places: Vec<Area> = rows
+            .flat_map(|rows| columns.into_iter().flat_map(move |x| rows.map(|row| (x, y + row))))
+            .map(|(x, top)| at(x, top))
+            .collect();
+        let inside = || places.iter().filter(|area| self.area.contains(area));
+        let near = inside().take(30).find(|area| obstacles.leave(area));
+        *near.or_else(|| inside().find(|area| obstacles.leave_labels(area))).unwrap_or(&places[0])
     }
 }
 
@@ -304,5 +306,39 @@ impl Label {
         }
         let class = format!("label halo {}", trace.look.class());
         canvas.text((self.area.left, middle + 4.5), "start", &class, trace.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Levels anywhere, or near each other at the lower end of the axis as where one measurement
+    /// took long, with labels as wide as in small drawings beside each other.
+    #[test]
+    fn labels_of_levels_never_cover_each_other() {
+        let range = || Range {
+            scale: crate::Scale::Linear,
+            low: 0.0,
+            high: 1.0,
+            ticks: Vec::new(),
+            minor: Vec::new(),
+            decimals: 2,
+        };
+        let area = Area { left: 40.0, top: 50.0, right: 230.0, bottom: 240.0 };
+        let plot = Plot { x: range(), y: range(), area };
+        let shares = || [0.0, 0.02, 0.05, 0.08, 0.11, 0.15, 0.5, 0.9, 1.0].into_iter();
+        let each = || shares().flat_map(|one| shares().map(move |other| (one, other)));
+        for (first, (second, third)) in shares().flat_map(|one| each().map(move |two| (one, two))) {
+            let mut obstacles = Obstacles::default();
+            let falls = [plot.place(0.0, 0.6), plot.place(0.2, 0.1), plot.place(1.0, 0.05)];
+            obstacles.line(&falls);
+            for (level, wide) in [(first, 55.0), (second, 45.0), (third, 130.0)] {
+                let label = plot.beside_level(plot.place(0.0, level).1, wide, &obstacles);
+                assert!(plot.area.contains(&label), "{first} {second} {third}");
+                assert!(obstacles.leave_labels(&label), "{first} {second} {third}");
+                obstacles.label(label);
+            }
+        }
     }
 }
