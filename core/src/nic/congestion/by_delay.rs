@@ -160,7 +160,7 @@ impl ByDelay {
 
     /// Grows, given for how long packets waited.
     fn grow(&mut self, queue: f32) {
-        let room = 1.0 - queue / self.target();
+        let room = (1.0 - queue / self.target()).max(0.0);
         self.starting &= room > 0.5;
         let step = LEAST_STEP + (STEP - LEAST_STEP) * self.window.min(1.0);
         self.window += match (self.starting, self.marked > FEW_MARKS) {
@@ -246,10 +246,11 @@ mod tests {
         RoundTrip { delay, shortest, arrived, marked: 0, lost: 0, spread: false }
     }
 
-    /// An algorithm whose window was too large once, and is about so large now.
+    /// An algorithm whose window was too large once, and is about so large now. Packets have waited
+    /// long in the round trip before.
     fn settled(window: f32) -> ByDelay {
         let mut settled = ByDelay::new(2);
-        (settled.window, settled.starting) = (window, false);
+        (settled.window, settled.starting, settled.queue) = (window, false, 1e9);
         settled
     }
 
@@ -277,6 +278,14 @@ mod tests {
             let window = algorithm.round_trip(&seen, MOST);
             assert!((5.0..9.5).contains(&window), "{waited} and {marked}: {window}");
         }
+    }
+
+    #[test]
+    fn packets_that_wait_long_in_one_round_trip_alone_leave_a_large_window_as_it_is() {
+        let mut algorithm = settled(10.0);
+        let windows = [0, 5000].map(|waited| algorithm.round_trip(&round(10, waited), MOST));
+        assert!(windows[1] >= windows[0] && windows[1] < windows[0] + 0.2, "{windows:?}");
+        assert!(algorithm.round_trip(&round(10, 5000), MOST) < 6.0);
     }
 
     #[test]

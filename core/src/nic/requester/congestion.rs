@@ -104,6 +104,7 @@ impl QueuePair {
             self.learn_of_path(report.newest, Some(held), Some(report.marked), common);
         }
         let r = &mut self.requester;
+        r.rto.take_repeated(report.repeated);
         if let Some(paths) = &mut r.paths
             && report.newest.distance_from(r.unsent_psn) < 0
         {

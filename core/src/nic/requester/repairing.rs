@@ -195,6 +195,7 @@ impl QueuePair {
             }
             _ => {
                 common.counters.stray_answers += 1;
+                self.requester.rto.first_copy_arrived();
                 return self.goes_on_repairing(oldest, false, common);
             }
         }
@@ -392,7 +393,11 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += 1;
         let r = &mut self.requester;
-        r.rto.discard_sample_of(psn);
+        // A probe may be too early, and would be for ever if nothing were learned of the path then.
+        match r.probes {
+            0 => r.rto.discard_sample_of(psn),
+            _ => r.rto.probe_sample_of(psn),
+        }
         if let Some(control) = &mut r.control {
             control.sent_again(psn, len, common.now);
         }

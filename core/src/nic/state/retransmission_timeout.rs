@@ -3,7 +3,8 @@
 //! The time is learned from the path, as TCP does (RFC 6298), from packets that asked for an
 //! acknowledgement and were sent once (Karn's rule). What is acknowledged after a time-out for
 //! which one packet before it was sent again counts, too: so a path that has become slow is
-//! learned, though the acknowledgement may be that of the retransmission.
+//! learned, though the acknowledgement may be that of the retransmission. What was sent again
+//! before the time-out, as a probe, counts once the peer says that both copies have come.
 
 use std::time::Duration;
 
@@ -42,6 +43,12 @@ pub(crate) struct Rto {
     sampled_psn: Option<Psn>,
     /// When the sampled packet was sent.
     sampled_at: Time,
+    /// Whether the sampled packet was sent again before anything was heard of it.
+    probed: bool,
+    /// The round trip of a packet that was sent again, if it was the first copy that arrived.
+    doubtful: Option<u64>,
+    /// How many packets the peer says came twice, modulo 256.
+    came_twice: u8,
 }
 
 impl Rto {
@@ -60,6 +67,9 @@ impl Rto {
             shortest: u64::MAX,
             sampled_psn: None,
             sampled_at: Time::ZERO,
+            probed: false,
+            doubtful: None,
+            came_twice: 0,
         }
     }
 
@@ -73,7 +83,7 @@ impl Rto {
     pub fn probe_timeout(&self) -> Duration {
         let margin = nanos(ACKNOWLEDGED_WITHIN);
         Duration::from_nanos(match self.smoothed {
-            Some((smoothed, deviation)) => smoothed + 4 * deviation + margin,
+            Some((smoothed, deviation)) => smoothed + 3 * deviation + margin,
             None => self.initial / 4,
         })
     }
@@ -88,7 +98,29 @@ impl Rto {
     #[inline]
     pub fn start_sample(&mut self, psn: Psn, now: Time) {
         if self.sampled_psn.is_none() {
-            (self.sampled_psn, self.sampled_at) = (Some(psn), now);
+            (self.sampled_psn, self.sampled_at, self.probed) = (Some(psn), now, false);
+        }
+    }
+
+    /// Notes that a packet is sent again before its time-out. Which of the two copies was received
+    /// is told when the other one arrives.
+    pub fn probe_sample_of(&mut self, psn: Psn) {
+        self.probed |= self.sampled_psn == Some(psn);
+    }
+
+    /// Takes the peer's count of packets that came twice, modulo 256. Where one did, nothing was
+    /// lost: the path takes longer than was thought.
+    #[inline]
+    pub fn take_repeated(&mut self, count: u8) {
+        if std::mem::replace(&mut self.came_twice, count) != count {
+            self.first_copy_arrived();
+        }
+    }
+
+    /// Learns that both copies of a packet that was sent again have arrived.
+    pub fn first_copy_arrived(&mut self) {
+        if let Some(round_trip) = self.doubtful.take() {
+            self.learn(round_trip);
         }
     }
 
@@ -127,6 +159,10 @@ impl Rto {
             && psn.distance_from(sampled) >= 0
         {
             self.sampled_psn = None;
+            if self.probed {
+                self.doubtful = Some(nanos(now.since(jumps.latest_time(self.sampled_at))));
+                return;
+            }
             let [least, most] = [jumps.latest_time(self.sampled_at), self.sampled_at]
                 .map(|sent| nanos(now.since(sent)));
             self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
@@ -233,6 +269,21 @@ mod tests {
         rto.discard_sample();
         rto.take_sample(Psn::new(5), at(50), &ClockJumps::default());
         assert_eq!(rto.timeout(), Duration::from_millis(10));
+    }
+
+    #[test]
+    fn where_a_probe_was_too_early_the_path_is_learned_once_both_copies_have_arrived() {
+        let probe_after = |told_twice: u8| {
+            let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+            rto.start_sample(Psn::new(5), at(0));
+            rto.probe_sample_of(Psn::new(5));
+            rto.take_sample(Psn::new(5), at(1000), &ClockJumps::default());
+            rto.take_repeated(told_twice);
+            rto.take_repeated(told_twice);
+            rto.probe_timeout()
+        };
+        assert_eq!(probe_after(0), Duration::from_micros(2500), "the first may have been lost");
+        assert_eq!(probe_after(1), Duration::from_micros(2600), "1 ms, three times half of it");
     }
 
     #[test]
