@@ -82,6 +82,13 @@ pub struct Flow {
     pub ended: Option<Time>,
 }
 
+impl Flow {
+    /// Has the flow end with the messages that are posted.
+    pub fn end(&mut self) {
+        self.left = Some(0);
+    }
+}
+
 /// Nodes, and the flows between them.
 pub struct Flows {
     pub fabric: Fabric,

@@ -4,6 +4,7 @@
 use doorbell_kit::lab::{self, Lab};
 use serde_json::Value;
 
+use crate::program::Folder;
 use crate::run;
 
 /// A line of what the example prints as JSON.
@@ -66,6 +67,45 @@ fn losses_cost_what_was_lost_and_reordering_costs_nothing() {
             let shares: Vec<_> = of_mtu.iter().map(|line| line.share("goodput")).collect();
             assert!(shares.is_sorted_by(|more, less| more > less), "{shares:?}");
             assert!(shares[3] < 0.5, "{shares:?}");
+        }
+    });
+}
+
+#[test]
+fn several_routes_are_used_together_and_a_dead_one_is_left() {
+    lab::test(|lab| {
+        let lines = lines(lab, &["paths", "leaf-spine"]);
+        let of = |run: &str, transport: &str, paths: u64| {
+            let paths = |line: &&Line| line.0["paths"] == paths;
+            lines.iter().filter(|line| line.is(run, transport)).filter(paths).collect::<Vec<_>>()
+        };
+        for (one, all) in of("paths", "selective", 1).iter().zip(of("paths", "selective", 16)) {
+            assert!(all.share("goodput") > one.share("goodput") + 0.15, "{} {}", one.0, all.0);
+        }
+        // A round trip is 43 µs. Who has one route alone, and it is dead, has nothing to the end.
+        let stalls = |paths| of("dead-spine", "selective", paths).into_iter();
+        assert!(stalls(16).all(|line| line.share("stall_rtts") < 60.0));
+        assert!(stalls(1).all(|line| line.share("stall_rtts") > 500.0));
+        let took = |line: &Line| line.share("fct_ratio");
+        let all = of("leaf-spine", "selective", 16);
+        let back = of("leaf-spine", "go-back-n", 1);
+        assert!(all.iter().zip(&back).all(|(all, back)| took(all) < took(back)));
+        assert_eq!((all.len(), back.len()), (2, 2));
+    });
+}
+
+#[test]
+fn pictures_show_rates_and_the_queue() {
+    lab::test(|lab| {
+        let folder = Folder::new();
+        let directory = folder.join("pictures");
+        let said =
+            run(&lab.near, "congestion", &["--svg".to_owned(), directory.display().to_string()]);
+        for name in ["congestion-queue.svg", "congestion-rates.svg"] {
+            let path = directory.join(name);
+            assert!(said.contains(&path.display().to_string()), "{said}");
+            let svg = std::fs::read_to_string(path).expect("a picture");
+            assert!(svg.starts_with("<svg") && svg.contains("go-back-N"), "{name}");
         }
     });
 }

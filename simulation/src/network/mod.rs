@@ -266,6 +266,12 @@ impl Network {
         self.events.next_at()
     }
 
+    /// The bytes of the frames that wait for a cable at its first and at its second end, without
+    /// those that are being sent.
+    pub fn queued_bytes(&self, link: LinkId) -> [usize; 2] {
+        LaneId::both(link).map(|lane| self.lanes[lane.index()].queued_bytes())
+    }
+
     /// The number of frames that are on their way, waiting frames included.
     pub fn in_flight(&self) -> usize {
         let waiting: usize = self.lanes.iter().map(Lane::queued_frames).sum();

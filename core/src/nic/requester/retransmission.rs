@@ -39,7 +39,9 @@ impl Requester {
     fn probe_timeout(&self, common: &Common) -> Option<Duration> {
         let asks = self.selective && self.tries == 0 && self.probes < MOST_PROBES;
         let timeout = Some(self.rto.probe_timeout() * (1 << self.probes)).filter(|_| asks)?;
-        Some(timeout).filter(|timeout| *timeout < self.response_timeout(common))
+        let most = self.response_timeout(common);
+        // However much the time varies that the path takes, the peer is asked once.
+        (self.probes == 0 || timeout < most).then_some(timeout.min(most))
     }
 
     /// Takes the answer to the packet that was sent again after a time-out. If the peer has more

@@ -83,7 +83,7 @@ impl Rto {
     pub fn probe_timeout(&self) -> Duration {
         let margin = nanos(ACKNOWLEDGED_WITHIN);
         Duration::from_nanos(match self.smoothed {
-            Some((smoothed, deviation)) => smoothed + 3 * deviation + margin,
+            Some((smoothed, deviation)) => smoothed + 4 * deviation + margin,
             None => self.initial / 4,
         })
     }
@@ -283,7 +283,7 @@ mod tests {
             rto.probe_timeout()
         };
         assert_eq!(probe_after(0), Duration::from_micros(2500), "the first may have been lost");
-        assert_eq!(probe_after(1), Duration::from_micros(2600), "1 ms, three times half of it");
+        assert_eq!(probe_after(1), Duration::from_micros(3100), "1 ms, four times half of it");
     }
 
     #[test]
