@@ -64,7 +64,7 @@ const WAITING: f32 = 0.6;
 /// How long the packet waits at most that took least, in nanoseconds, where one of several paths is
 /// clear. Then marks and losses are reasons to take that path, and not to send less.
 const CLEAR: f32 = 80_000.0;
-/// How many packets show the clearest of several paths.
+/// How many packets show how long packets wait at least.
 const MANY: f32 = 8.0;
 
 /// The round trips between two drains, at first and later on.
@@ -86,7 +86,7 @@ pub(crate) struct ByDelay {
     /// How long packets waited in the round trip before, in nanoseconds. What they wait in one
     /// alone may be a host's affair, which had no processor.
     queue: f32,
-    /// How long the packet waited that waited least of the last few, where packets take several paths.
+    /// How long the packet waited that waited least of the last few.
     clearest: f32,
     /// The share of packets that were marked, smoothed.
     marked: f32,
@@ -174,9 +174,9 @@ impl ByDelay {
         };
     }
 
-    /// How long the packet waits that waits least of a few, where packets take several paths. So a small
-    /// window, of which a round trip shows one path, is judged as a large one, which finds a clear
-    /// path in each.
+    /// How long the packet waits that waits least of a few. So a small window, of which a round trip
+    /// shows a packet or two, is judged as a large one: a host that was busy once is no queue, and of
+    /// several paths a clear one counts.
     fn of_clearest(&mut self, queue: f32, seen: &RoundTrip) -> f32 {
         let follows = (seen.arrived as f32 / MANY).min(1.0);
         self.clearest = queue.min(self.clearest + (queue - self.clearest) * follows);
@@ -192,8 +192,7 @@ impl ByDelay {
 impl Algorithm for ByDelay {
     fn round_trip(&mut self, seen: &RoundTrip, most: f32) -> f32 {
         let queue = seen.delay.map(|delay| delay.saturating_sub(seen.shortest) as f32);
-        let queue =
-            queue.map(|queue| if seen.spread { self.of_clearest(queue, seen) } else { queue });
+        let queue = queue.map(|queue| self.of_clearest(queue, seen));
         let some_path_is_clear = seen.spread && queue.is_some_and(|queue| queue < CLEAR);
         let seen = match some_path_is_clear {
             true => &RoundTrip { marked: 0, lost: 0, ..*seen },
@@ -230,6 +229,11 @@ impl Algorithm for ByDelay {
         // A path that is dead is left, and the others may be clear.
         let left = if spread { self.window } else { self.window / 2.0 };
         self.shrink_to(left.clamp(LEAST, AFTER_LOSS));
+        self.window
+    }
+
+    fn was_early(&mut self, before: f32) -> f32 {
+        self.window = self.window.max(before);
         self.window
     }
 }

@@ -59,6 +59,10 @@ impl Algorithm for ByNotifications {
         // Loss is repaired by going back, which slows down enough.
         self.window
     }
+
+    fn was_early(&mut self, _: f32) -> f32 {
+        self.window
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,11 @@ const QUEUED: u64 = 15_000;
 /// The longest time in queues by which packets are spaced out, in nanoseconds.
 const LONGEST_QUEUE: u64 = 1_000_000;
 
+/// The longest time between two packets of a connection, in nanoseconds, unless the path takes
+/// longer: a window that has become small by mistake recovers, and six hundred connections to one
+/// port of 10 Gbit/s still share it.
+const LONGEST_GAP: u64 = 2_000_000;
+
 /// How long the shortest delay is remembered, at least: a route that has become longer is not taken for
 /// a queue for ever. The window is drained many times meanwhile, which shows the path.
 const REMEMBERED: Duration = Duration::from_secs(10);
@@ -69,6 +74,8 @@ pub(crate) struct Control {
     /// How long the packet has waited in queues that was measured last, in nanoseconds.
     pub waited: u64,
     round: Round,
+    /// When packets timed out, and the window before that.
+    timed_out: Option<(Time, f32)>,
     /// How many marked packets the peer has reported, modulo 2³².
     reported: u32,
     /// How many marked packets there were in all when the round trip began, modulo 2³².
@@ -158,6 +165,7 @@ impl Control {
             delay: 0,
             waited: 0,
             round: Round { began: Time::ZERO, end: first, arrived: first, delay: None },
+            timed_out: None,
             reported: 0,
             marked: 0,
             told_marked: 0,
@@ -257,6 +265,7 @@ impl Control {
         if let Some(marked) = progress.marked {
             self.reported = self.reported.wrapping_add(since(marked, self.reported));
         }
+        self.judge_time_out(progress, now);
         let again = self.measure_again(progress, now);
         if progress.newest.distance_from(self.newest) >= 0 {
             self.newest = progress.newest.add(1);
@@ -268,6 +277,18 @@ impl Control {
             || progress.arrived.distance_from(self.round.end) > 0;
         if over {
             self.end_round(progress, now);
+        }
+    }
+
+    /// Takes a time-out back if the peer says that it had packets before, which it kept: it had no
+    /// processor, and the network is as it was.
+    fn judge_time_out(&mut self, progress: &Progress, now: Time) {
+        if let Some(held) = progress.held
+            && let Some((at, window)) = self.timed_out.take()
+            && nanos(held) > nanos(now.since(at))
+        {
+            let window = self.algorithm.was_early(window);
+            self.set_window(window);
         }
     }
 
@@ -335,7 +356,8 @@ impl Control {
     }
 
     /// Notes a time-out.
-    pub fn timed_out(&mut self, spread: bool) {
+    pub fn timed_out(&mut self, spread: bool, now: Time) {
+        self.timed_out.get_or_insert((now, self.window));
         let window = self.algorithm.timed_out(spread);
         self.set_window(window);
     }
@@ -346,7 +368,7 @@ impl Control {
         let delay = self.delay.min(self.shortest.saturating_add(LONGEST_QUEUE)) as f32;
         let waits = self.delay > self.shortest.saturating_add(QUEUED);
         self.gap = if window < SPACED && (waits || window < ALWAYS_SPACED) {
-            (delay / window) as u64
+            ((delay / window) as u64).min(LONGEST_GAP.max(delay as u64))
         } else {
             0
         };
@@ -443,12 +465,27 @@ mod tests {
             now = control.waits_until(now).unwrap_or(now) + Duration::from_millis(15);
             control.sent(Psn::new(round), 4096, now);
             let waits = control.waits_until(now).map(|at| at.since(now));
-            assert!(waits.unwrap_or_default() < Duration::from_millis(100), "{waits:?}");
+            assert!(waits.unwrap_or_default() <= Duration::from_millis(3), "{waits:?}");
             // The path takes 100 µs, and packets wait for 10 ms from the second on.
             let took = if round == 0 { 100 } else { 10_100 };
             control.learn(&progress(round, 0, round + 1), now + Duration::from_micros(took));
         }
         assert!(control.is_spaced() && control.window() == 1, "{}", control.window);
+    }
+
+    #[test]
+    fn a_time_out_is_taken_back_if_the_peer_had_the_packet_before_and_was_busy() {
+        let after = |held_micros| {
+            let mut control = control();
+            control.window = 20.0;
+            control.sent(Psn::new(0), 4096, at(0));
+            control.timed_out(false, at(5000));
+            assert!(control.window < 1.0, "{}", control.window);
+            control.learn(&progress(0, held_micros, 8), at(8000));
+            control.window
+        };
+        assert!(after(7900) >= 20.0, "{}", after(7900));
+        assert!(after(100) <= 1.0, "{}", after(100));
     }
 
     #[test]

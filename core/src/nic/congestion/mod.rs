@@ -44,4 +44,8 @@ pub(crate) trait Algorithm: Send {
     /// Returns how many packets may be under way after a time-out, where they take several paths or
     /// one.
     fn timed_out(&mut self, spread: bool) -> f32;
+
+    /// Returns how many packets may be under way when it turns out that the peer had packets before
+    /// they timed out, and so many were allowed then: its host was busy.
+    fn was_early(&mut self, before: f32) -> f32;
 }

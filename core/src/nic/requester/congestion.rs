@@ -84,9 +84,9 @@ impl Requester {
     }
 
     /// Notes a time-out, after which one packet is sent.
-    pub fn shut_window(&mut self) {
+    pub fn shut_window(&mut self, now: Time) {
         if let Some(control) = &mut self.control {
-            control.timed_out(self.paths.is_some());
+            control.timed_out(self.paths.is_some(), now);
         }
         self.open_window = 1;
     }

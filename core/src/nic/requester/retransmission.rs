@@ -117,7 +117,7 @@ impl QueuePair {
     /// it has: to send all of the window again at once would often be for nothing.
     fn retransmit_oldest(&mut self, common: &mut Common) {
         if self.requester.selective {
-            self.requester.shut_window();
+            self.requester.shut_window(common.now);
             self.requester.rto.discard_sample();
             return self.lose_all_again(common);
         }
@@ -227,7 +227,7 @@ impl QueuePair {
         let r = &mut self.requester;
         r.probes += 1;
         if r.probes > 1 {
-            r.shut_window();
+            r.shut_window(common.now);
         }
         let timeout = r.first_timeout(common);
         (r.retry_at, r.timer_set_at) = (Some(common.now + r.varied(timeout)), common.now);
