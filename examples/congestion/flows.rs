@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The bytes of a short message.
 const SHORT: u64 = 64;
 
-/// Which way a flow's bytes go.
+/// The operation by which a flow moves its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// From the node that posts.
@@ -32,7 +32,7 @@ pub enum Operation {
     Read,
 }
 
-/// What flows of one run have in common.
+/// The settings that all flows of a run share.
 #[derive(Clone, Copy)]
 pub struct Settings {
     pub transport: Transport,
@@ -56,11 +56,11 @@ struct Place {
     memory: Registration,
 }
 
-/// A flow.
+/// Messages that one node writes to another, or reads from it, one after the other.
 pub struct Flow {
     from: usize,
     pair: QueuePairEnds,
-    /// The other ends, which only take in what is written.
+    /// The ends of the queue pair at the other node, which only take in what is written.
     _peer: QueuePairEnds,
     to: Registration,
     operation: Operation,

@@ -21,7 +21,7 @@ const FIELDS: [&str; 15] = [
     "frames_per_s",
 ];
 
-/// What was found of one case, by the names of the fields.
+/// The figures of one case, with the names that they have as JSON.
 #[derive(Clone, Debug, Default)]
 pub struct Line(Vec<(&'static str, Value)>);
 

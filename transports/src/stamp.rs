@@ -34,7 +34,7 @@ const LONGEST_WAIT: u64 = 1_000_000_000;
 /// The clock of the time of day, beside a device's.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct WallClock {
-    /// What both clocks showed when they were last read.
+    /// The times of both clocks when they were last read together.
     read: (Stamp, Time),
 }
 

@@ -194,7 +194,6 @@ fn the_report_is_whole_in_a_browser_and_begins_with_what_was_found() {
     browser.assert_whole(&page, &[(360, true), (800, false), (1300, false)]);
 }
 
-/// There was a figure for each device, sixteen in all.
 #[test]
 fn a_report_of_several_devices_draws_six_figures_or_all_of_them() {
     let place = tempfile::tempdir().expect("a temporary directory");

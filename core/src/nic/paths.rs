@@ -121,7 +121,7 @@ impl Paths {
         self.choose(now)
     }
 
-    /// Chooses another path: of any two the one that is not avoided, or whose packets wait less.
+    /// Goes on to another path: of two that are drawn, to the one whose packets wait less.
     fn choose(&mut self, now: Time) -> UdpPort {
         let [one, other] = [self.draw(now), self.draw(now)];
         self.current = if self.waits(other, now) < self.waits(one, now) { other } else { one };

@@ -46,7 +46,7 @@ struct Entry {
     what: What,
 }
 
-/// What happens, as it is entered among the others.
+/// An event in the heap: of a lane or a switch with a queue of its own, the first one alone.
 #[derive(Debug)]
 enum What {
     Departed(LaneId),

@@ -28,7 +28,7 @@ pub(crate) struct Switch {
     salt: u64,
 }
 
-/// What a switch knows by address. Nothing depends on the order of the entries.
+/// A table by Ethernet address. Nothing depends on the order of its entries.
 type ByAddress<T> = HashMap<u64, T, BuildHasherDefault<AddressHasher>>;
 
 /// An address as a number.

@@ -12,7 +12,7 @@ use doorbell_simulation::{
 
 use crate::reliable::common::{End, Setup};
 
-/// What became of a transfer.
+/// The counters of both nodes and of the network after a transfer.
 struct Transfer {
     sender: Counters,
     receiver: Counters,

@@ -43,7 +43,7 @@ pub struct Raw<P> {
     statistics: Statistics,
     timer: EpollTimer,
     clock: Clock,
-    /// What the kernel stamps frames by.
+    /// The clock by which the kernel stamps frames.
     wall: WallClock,
 }
 

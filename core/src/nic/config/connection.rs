@@ -70,7 +70,7 @@ pub struct Connection {
     pub credits: bool,
     /// The most reads and atomic operations that the peer may have under way at a time.
     pub reads: u8,
-    /// Whether this side has offered to take [metadata](crate::nic::Attachment::Metadata) with a
+    /// Whether this queue pair has offered to take [metadata](crate::nic::Attachment::Metadata) with a
     /// write. Otherwise, a write with metadata is an invalid request.
     pub metadata: bool,
     /// Whether packets from beyond a missing one are kept until that has come, and acknowledgements

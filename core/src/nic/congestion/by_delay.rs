@@ -26,7 +26,7 @@ const MARKED_TARGET: f32 = 3.0;
 const LARGE: f32 = 100.0;
 const SMALL: f32 = 0.1;
 
-/// The smallest window: a packet in so many round trips.
+/// The smallest window, in packets: one packet is sent in 32 round trips.
 const LEAST: f32 = 1.0 / 32.0;
 /// The largest window after a time-out, or after much was lost.
 const AFTER_LOSS: f32 = 0.5;

@@ -84,7 +84,8 @@ pub(crate) struct Control {
     told_marked: u32,
     /// How many losses had been found when the round trip began, modulo 2³².
     lost: u32,
-    /// What the times between packets are varied by, so that many senders don't march in step.
+    /// The state of the generator by whose numbers the times between packets vary, so that many
+    /// senders don't send at the same moments.
     random: u32,
 }
 
@@ -109,7 +110,8 @@ struct Round {
     delay: Option<u64>,
 }
 
-/// What a requester knows when an acknowledgement or a response has come.
+/// The state of a connection when an acknowledgement or a response has come, as the requester knows
+/// it.
 pub(crate) struct Progress {
     /// The packet that came to the peer last, or whose response has come.
     pub newest: Psn,
@@ -355,7 +357,7 @@ impl Control {
         self.set_window(window);
     }
 
-    /// Notes a time-out.
+    /// Shrinks the window, since nothing was heard for the retransmission time-out.
     pub fn timed_out(&mut self, spread: bool, now: Time) {
         self.timed_out.get_or_insert((now, self.window));
         let window = self.algorithm.timed_out(spread);

@@ -17,7 +17,7 @@ pub(crate) mod by_delay;
 pub(crate) mod by_notifications;
 pub(crate) mod control;
 
-/// What was seen of the path in one round trip.
+/// The delay, the marks and the losses that one round trip showed of the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundTrip {
     /// How long the packet took that took least, there and back, in nanoseconds, without the time

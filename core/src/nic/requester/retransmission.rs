@@ -17,8 +17,8 @@ const MOST_PROBES: u8 = 3;
 
 /// The longest time between two tries, unless the path takes longer.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// The same where congestion is controlled, and a window of a part of a packet keeps a busy network
-/// from being flooded.
+/// The longest time between two tries where congestion is controlled, unless the path takes longer.
+/// It is short, since a window of a part of a packet keeps a busy network from being flooded.
 const LONGEST_CONTROLLED_PAUSE: Duration = Duration::from_millis(10);
 
 impl Requester {

@@ -103,7 +103,7 @@ impl QueuePair {
         }
     }
 
-    /// What an acknowledgement reports of the packets that have come.
+    /// The report that an acknowledgement carries: the newest packet, how long it was kept, and counts.
     pub(super) fn report(&self, arrivals: &Arrivals, now: Time) -> Report {
         let expected = self.responder.expected_psn.before();
         let (newest, at) = arrivals.newest.unwrap_or((expected, self.responder.arrived_at));

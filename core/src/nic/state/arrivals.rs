@@ -5,7 +5,7 @@ use crate::nic::selective::held::Held;
 use crate::time::Time;
 use crate::wire::Psn;
 
-/// What is noted for the next report.
+/// The arrivals that the next report to the peer tells of.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     /// The packets from beyond a gap that are kept, once any were.

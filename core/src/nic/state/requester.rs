@@ -89,7 +89,7 @@ pub(crate) struct Requester {
     pub selective: bool,
     /// How often the oldest packet was sent again to ask what has become of it, before a time-out.
     pub probes: u8,
-    /// What is known of missing packets, once any were.
+    /// Which packets have arrived beyond missing ones, once any were missing.
     pub repair: Option<Box<Repair>>,
     /// How many packets under way take no room in the window, since they have arrived.
     pub arrived_ahead: u32,

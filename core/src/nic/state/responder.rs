@@ -78,7 +78,7 @@ pub(crate) struct Responder {
     pub rnr_timer: RnrTimer,
     /// Whether acknowledgements say how many receives are posted.
     sends_credits: bool,
-    /// Whether this side has offered to take metadata.
+    /// Whether this queue pair has offered to take metadata.
     pub takes_metadata: bool,
     /// The responses to reads and atomic operations that are owed.
     pub resources: ResponderResources,
@@ -92,7 +92,7 @@ pub(crate) struct Responder {
     pub owes_notification: bool,
     /// Until then it is not told once more.
     pub notify_again: Time,
-    /// What is noted for reports, where packets from beyond a gap are kept.
+    /// The arrivals that reports tell of, where packets from beyond a gap are kept.
     pub arrivals: Option<Box<Arrivals>>,
 }
 
