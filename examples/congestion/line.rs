@@ -64,7 +64,7 @@ impl Line {
     }
 
     pub fn head() -> String {
-        FIELDS.iter().fold(String::new(), |row, name| format!("{row}{name:>12}"))
+        FIELDS.iter().fold(String::new(), |row, name| format!("{row}{name:>14}"))
     }
 
     pub fn row(&self) -> String {
@@ -74,6 +74,6 @@ impl Line {
             Some((_, Value::Share(share))) => format!("{share:.3}"),
             None => String::new(),
         };
-        FIELDS.iter().fold(String::new(), |row, name| format!("{row}{:>12}", cell(name)))
+        FIELDS.iter().fold(String::new(), |row, name| format!("{row}{:>14}", cell(name)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorbell_core::nic::KeepAlive;
+use doorbell_core::nic::{KeepAlive, Numbering};
 use doorbell_transports::Device;
 
 use super::config::{Config, Progress};
@@ -180,7 +180,9 @@ impl NicBuilder {
         Nic::open_blocking(device, self.0)
     }
 
-    /// Makes the NIC [on](Nic::on) any device.
+    /// Makes the NIC [on](Nic::on) any device. A `packet` device must have been opened with the
+    /// default [`Numbering`]: it passes on the packets of that numbering alone. One of another
+    /// numbering is for [`on_numbered`](Self::on_numbered).
     ///
     /// # Errors
     /// Returns an error when the configuration can't be used.
@@ -188,6 +190,18 @@ impl NicBuilder {
     /// # Panics
     /// Panics as [`open`](Self::open) does.
     pub fn on(self, device: impl Device) -> Result<Nic, OpenError> {
-        Nic::over(device, self.0)
+        self.on_numbered(device, Numbering::default())
+    }
+
+    /// Makes the NIC [on](Nic::on) any device, with queue pair numbers of a numbering: that with
+    /// which a `packet` device was opened, so that several processes share an interface.
+    ///
+    /// # Errors
+    /// Returns an error when the configuration or the numbering can't be used.
+    ///
+    /// # Panics
+    /// Panics as [`open`](Self::open) does.
+    pub fn on_numbered(self, device: impl Device, numbering: Numbering) -> Result<Nic, OpenError> {
+        Nic::over(device, numbering, self.0)
     }
 }

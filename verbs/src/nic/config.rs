@@ -90,13 +90,14 @@ pub struct Config {
     /// Whether packets to standard peers tell switches that they may be marked, too; false by
     /// default. Adapters answer marks by notifications, if their operators have them do so. The
     /// kernel's driver does not, and packets that are marked rather than dropped would slow nobody
-    /// down.
+    /// down. Without [congestion control](Self::congestion_control) it has no effect.
     pub ecn_to_standard_peers: bool,
     /// How many routes a connection tries to peers with which [selective
     /// repeat](Self::selective_repeat) is shared, from 1 to 16; 1 by default. Its packets name as
     /// many UDP source ports, by which routers choose among routes of equal cost, and routes that
-    /// are congested or dead are avoided. It has an effect on devices that send from any port:
-    /// `packet-v2`.
+    /// are congested or dead are avoided. It has an effect on devices that send from any port,
+    /// `packet-v2`; on others, and without selective repeat, there is one route, which the NIC's
+    /// log tells (`RUST_LOG=doorbell_verbs=warn`).
     pub paths: u8,
     /// How long the numbers of a connection that has ended are not used again: longer than any of
     /// its packets may be under way. Zero is allowed, on networks that keep no packet.

@@ -45,7 +45,7 @@ impl Config {
             "Config::paths",
             self.paths,
             (1, MOST_PATHS),
-            "each connection remembers how its packets fared by each",
+            "1 is the route that all packets take, and of each route it is remembered how packets fared",
         )?;
         let longest = Duration::MAX;
         for (field, time) in [

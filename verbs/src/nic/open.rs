@@ -87,8 +87,12 @@ impl Nic {
         Self::build(device, Numbering::default(), None, config)
     }
 
-    pub(super) fn over(device: impl Device, config: Config) -> Result<Self, OpenError> {
-        Self::build(device, Numbering::default(), None, config)
+    pub(super) fn over(
+        device: impl Device,
+        numbering: Numbering,
+        config: Config,
+    ) -> Result<Self, OpenError> {
+        Self::build(device, numbering, None, config)
     }
 
     fn build(
@@ -100,6 +104,10 @@ impl Nic {
         config.check(numbering)?;
         let Capabilities { mtu, lossless, run, labels, .. } = *device.capabilities();
         let owner = sharing.is_none();
+        if config.paths > 1 && !(labels && config.selective_repeat) {
+            let why = "several routes need selective repeat and a device that sends from any port";
+            tracing::warn!(paths = config.paths, "one route is used: {why}");
+        }
         let seeds = Seeds::new(config.seed);
         let core = nic::Config {
             queue_pairs: config.queue_pairs,

@@ -320,16 +320,18 @@ impl Control {
             sent_at = Some(*at);
             self.sent.pop_front();
         }
-        // What took no time was measured by clocks of which one was set back.
         if let (Some(at), Some(held)) = (sent_at, progress.held)
             && let Some(delay) = now.since(at).checked_sub(held)
-            && !delay.is_zero()
         {
             self.note_delay(nanos(delay), now);
         }
     }
 
     fn note_delay(&mut self, delay: u64, now: Time) {
+        // What took no time was measured by clocks of which one was set back.
+        if delay == 0 {
+            return;
+        }
         if now.since(self.recent_since) >= REMEMBERED {
             (self.shortest, self.recent, self.recent_since) = (self.recent, u64::MAX, now);
         }

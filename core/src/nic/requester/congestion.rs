@@ -77,9 +77,12 @@ impl Requester {
 
     /// Opens the window as far as it may be open.
     pub fn reopen_window(&mut self) {
+        // Where everything behind a loss is sent again, whole windows must not collide again.
+        let doubled = self.open_window.saturating_mul(2);
         self.open_window = match &self.control {
-            Some(control) => control.window(),
-            None => self.policy.window.min(self.open_window * 2),
+            Some(control) if self.selective => control.window(),
+            Some(control) => control.window().min(doubled),
+            None => self.policy.window.min(doubled),
         };
     }
 

@@ -25,9 +25,13 @@ impl HeldMemory {
         Self { free: Vec::new(), made: 0, most }
     }
 
-    /// Copies a packet, if there is room for one more.
-    fn keep<P: Payload>(&mut self, packet: &Packet<P>) -> Option<Box<HeldPacket>> {
+    /// Copies a packet of a queue pair that keeps so many, if it may keep one more: no queue pair
+    /// keeps more than are free, so that however many ask for all, there is some for another.
+    fn keep<P: Payload>(&mut self, packet: &Packet<P>, kept: u32) -> Option<Box<HeldPacket>> {
         let headers = packet.headers;
+        if kept as usize >= self.most - self.made + self.free.len() {
+            return None;
+        }
         let mut held = match self.free.pop() {
             Some(free) => free,
             None if self.made < self.most => {
@@ -91,7 +95,8 @@ impl Held {
         if self.marks.has(psn) {
             return Kept::Before;
         }
-        let Some(held) = memory.keep(packet) else { return Kept::NoRoom };
+        let kept = self.marks.count();
+        let Some(held) = memory.keep(packet, kept) else { return Kept::NoRoom };
         if self.marks.is_empty() || psn.distance_from(self.beyond) >= 0 {
             self.beyond = psn.add(1);
         }
@@ -142,5 +147,31 @@ impl Held {
             bits[step as usize / 8] |= 1 << (step % 8);
         }
         count.div_ceil(8) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Bth, Extensions, Opcode, Qpn};
+
+    fn packet(psn: u32) -> Packet<&'static [u8]> {
+        let bth = Bth::new(Opcode::RcSendOnly, Qpn::new(7), Psn::new(psn));
+        Packet { headers: Headers { bth, extensions: Extensions::None }, payload: &[1; 100] }
+    }
+
+    #[test]
+    fn however_many_keep_all_that_they_may_there_is_room_for_another() {
+        let mut memory = HeldMemory::new(4096);
+        let mut kept_by = |greedy: u32| {
+            let mut held = Held::new();
+            let kept = (1..greedy)
+                .take_while(|&ahead| held.keep(&packet(ahead), ahead, &mut memory) == Kept::Now);
+            kept.count()
+        };
+        assert_eq!([kept_by(2000), kept_by(2000)], [1023, 1023]);
+        let others: Vec<_> = (0..8).map(|_| kept_by(2000)).collect();
+        assert_eq!(others[..3], [1023, 514, 257]);
+        assert!(others.iter().all(|&kept| kept > 0), "{others:?}");
     }
 }

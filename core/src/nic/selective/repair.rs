@@ -196,6 +196,8 @@ impl Repair {
         for marks in [&mut self.there, &mut self.answered, &mut self.lost] {
             marks.remove_range(from, len);
         }
+        // Numbers that are long gone would count as new ones after half of all numbers.
+        self.newest.answered.is_at_least(Sent::once(oldest.before()));
         self.again.retain(|again| again.first.add(again.len).distance_from(oldest) > 0);
     }
 

@@ -376,7 +376,7 @@ pub fn ends(dice: &mut Dice, mood: Mood, nodes: usize) -> [End; 2] {
             asks: 0,
             metadata: true,
             selective,
-            congestion: selective && dice.percent(50),
+            congestion: dice.percent(50),
             paths: dice.pick(&[1, 1, 4, 16]),
         }
     });

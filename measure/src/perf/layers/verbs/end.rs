@@ -59,15 +59,17 @@ pub fn open(plan: &Plan, place: &Place<'_>) -> anyhow::Result<Nic> {
     }
     let builder = Nic::builder().config(config);
     match plan.loss > 0.0 {
-        true => Ok(builder.on(lossy(plan, place.device)?)?),
+        true => {
+            // So that several processes at an interface see their own packets.
+            let numbering = Numbering { tag: 1 + process::id() % 63, ..Numbering::default() };
+            Ok(builder.on_numbered(lossy(plan, place.device, numbering)?, numbering)?)
+        }
         false => Ok(builder.open_blocking(place.device)?),
     }
 }
 
 /// Opens a device that drops some of the packets that come, another choice of them in each process.
-fn lossy(plan: &Plan, device: &str) -> anyhow::Result<Faulty<AnyDevice>> {
-    // So that several processes at an interface see their own packets.
-    let numbering = Numbering { tag: 1 + process::id() % 63, ..Numbering::default() };
+fn lossy(plan: &Plan, device: &str, numbering: Numbering) -> anyhow::Result<Faulty<AnyDevice>> {
     let inside = device.parse::<Spec>()?.open(numbering)?;
     let inside = if plan.offload { inside } else { inside.without_offload() };
     let faults = Faults { loss: plan.loss, ..Faults::NONE };
