@@ -176,6 +176,7 @@ fn emp_is_measured_again_with_tcp_beside() {
         "Figure 5: latency and throughput over shm",
         "Table 2: the cost of calls over shm",
         "Figure 6: computation beside messages over shm",
+        "Frames out of order, on a simulated link",
     ];
     let whole = Whole {
         paper: "emp",
@@ -187,11 +188,21 @@ fn emp_is_measured_again_with_tcp_beside() {
             "figure-6-shm",
             "availability-shm",
         ],
-        tables: &["table-2-shm"],
-        claims: 4,
+        tables: &["table-2-shm", "out-of-order"],
+        claims: 6,
         beyond: [1, 1],
     };
-    whole.assert();
+    let html = whole.assert();
+    let row = |carrier: &str| html.contains(&format!(">{carrier}</"));
+    for how in ["selective repeat", "go-back-N"] {
+        assert!(row(&format!("Reliable connection, {how}")), "{how}");
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emp-report");
+    let Some(browser) = Browser::new(folder) else { return };
+    let figures = [&["one-way"], whole.figures].concat();
+    let tables = whole.tables.len();
+    let page = browser::Page { html: &html, figures: &figures, tables, roomy: 1300 };
+    browser.assert_whole(&page, &[(360, true), (1300, false)]);
 }
 
 /// Of the offloaded steps nothing could be measured: messages both ways with placed frames came to

@@ -40,6 +40,21 @@ pub fn measure<M: Measures>(
     put(report, sections, measures.troubles(), loudest)
 }
 
+/// Measures a section in virtual time, which nothing else that the machine does can disturb, and
+/// adds it to a report. A section of which nothing was measured is left out, unless something is to
+/// be told of it.
+pub fn simulate<M: Measures>(
+    report: Report,
+    measures: &mut M,
+    make: impl FnOnce(&mut M) -> Section,
+) -> Report {
+    if interrupts::is_interrupted() {
+        return report;
+    }
+    let section = make(measures);
+    put(report, vec![section], measures.troubles(), None)
+}
+
 /// Adds sections to a report as far as they were measured, the last one with notes on what could not
 /// be measured. `noise` is what was heard of the machine meanwhile.
 fn put(

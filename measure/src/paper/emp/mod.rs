@@ -1,16 +1,19 @@
 //! "EMP: Zero-copy OS-bypass NIC-driven Gigabit Ethernet Message Passing", 2001: its figures 5 and
-//! 6, and its table 2.
+//! 6, its table 2, and frames that arrive out of order.
 
 mod calls;
 mod carriers;
+mod out_of_order;
 mod published;
 mod share;
+mod simulated;
 mod sizes;
 
 use doorbell_report::{Note, Report, Section};
 
 use super::exchange::Exchanges;
 use super::head::Head;
+use super::sections;
 use crate::machine::Machine;
 
 /// The head of the report: half a round trip of four bytes, by carrier.
@@ -32,6 +35,7 @@ pub fn report(exchanges: &mut Exchanges, devices: &[String], machine: &Machine) 
     let report = Report::new("EMP: messages as frames, acknowledged by collections");
     let measures = [sizes::section, calls::section, share::section];
     let report = exchanges.sections(report, devices, measures);
+    let report = sections::simulate(report, exchanges, out_of_order::section);
     let here = Section::new("This machine").facts(machine.facts());
     report.section(beyond(machine)).section(here)
 }

@@ -26,6 +26,11 @@ impl Exchanges {
         Self { length, bar: runs::bar(0), found, failed, told: 0 }
     }
 
+    /// Returns how long measurements are.
+    pub fn length(&self) -> Length {
+        self.length
+    }
+
     /// Tells how many runs follow.
     pub fn expect(&mut self, runs: usize) {
         self.bar.inc_length(runs as u64);
