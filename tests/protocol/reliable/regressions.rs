@@ -10,6 +10,7 @@ use doorbell_core::time::Time;
 use doorbell_core::wire::{PathMtu, Psn};
 
 use crate::reliable::common::{End, Setup, at, inline, lossless, outcomes, pattern, short};
+use crate::reliable::selective::report;
 
 /// A device that can't lose told only of whole messages. One that was longer than the window waited
 /// for its own end.
@@ -138,5 +139,32 @@ fn what_another_kind_of_queue_pair_drops_does_not_pass_for_done() {
         let (done, _) = two.run(1, 0);
         let why = Cause::NoAnswer { tries: 1 };
         assert_eq!(outcomes(&done), [(1, Err(Failure::Broke(why)))]);
+    }
+}
+
+/// A time-out broke a queue pair at the moment at which missing packets were to be looked for, and
+/// the timer for those was set once more, to a moment that had passed.
+#[test]
+fn a_queue_pair_that_a_time_out_breaks_asks_for_no_moment_that_has_passed() {
+    let mut two = Setup::default().unconnected();
+    let (node, path) = (two.a.node, two.fabric.path(two.a.node, two.b.node));
+    let (qpn, psn) = (two.a.qpn, Psn::new(1));
+    let connection = Connection::new(two.b.qpn, path, PathMtu::Mtu1024, psn);
+    let sending = Sending { retries: 0, selective: true, ..Sending::new(psn) };
+    two.fabric.ready(node, qpn, connection, sending);
+    let station = two.fabric.station(two.b.node);
+    two.fabric.network.partition(&[station]);
+    (0..2).for_each(|id| two.a.post(short(id)));
+    two.fabric.turn(node);
+    while two.fabric.nic(node).state(qpn) != Some(State::Error) {
+        // The peer keeps the second packet, and the first one is missing.
+        report(&mut two, qpn, psn.before(), psn.add(1), &[1]);
+        let nic = two.fabric.nic(node);
+        // Both timers have expired when the time is told.
+        let now =
+            nic.next_timeout().expect("two packets are under way") + Duration::from_millis(50);
+        nic.advance(now);
+        assert!(nic.next_timeout().is_none_or(|next| next > now));
+        two.fabric.turn(node);
     }
 }

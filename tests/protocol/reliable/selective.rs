@@ -278,8 +278,8 @@ fn a_refusal_for_want_of_a_receive_has_one_message_sent_again() {
     assert_eq!(sender.retransmitted, receiver.rnr_naks_sent, "{sender:?} {receiver:?}");
 }
 
-/// Hands the second node a report, as one of the first node's.
-fn report(two: &mut Two, qpn: Qpn, psn: Psn, newest: Psn, bits: &[u8]) {
+/// Hands the first node a report, as one of the second node's.
+pub fn report(two: &mut Two, qpn: Qpn, psn: Psn, newest: Psn, bits: &[u8]) {
     let flow = Flow::Link(two.fabric.path(two.a.node, two.b.node).id());
     let aeth = Aeth { syndrome: Syndrome::ACK, msn: Msn::new(0) };
     let report = Report { newest, held: u32::MAX, marked: u32::MAX, repeated: 255 };

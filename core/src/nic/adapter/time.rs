@@ -99,6 +99,9 @@ impl QueuePair {
             // The next packet may have waited for its time.
             common.activate(self);
         }
-        self.arm(common);
+        // The timer of a queue pair that has broken just now is armed already.
+        if self.state != State::Error {
+            self.arm(common);
+        }
     }
 }
