@@ -8,6 +8,7 @@ use super::super::input::Input;
 use super::judge::{Arrived, refused};
 use super::packets::{self, Target};
 use super::paths::{MTU, PAIRS, path_from, path_to, same_host};
+use super::reports;
 use super::world::World;
 
 /// The network header of a frame, as it stands in front of a datagram.
@@ -32,12 +33,16 @@ impl World {
             expected: self.port.lines[index].expected,
             sent: self.port.sent[index],
             within: pair.within,
+            selective: self.port.lines[index].selective,
         }
     }
 
     pub(super) fn receive(&mut self, index: usize, input: &mut Input<'_>) {
         let target = self.target(index);
-        let (headers, payload) = packets::packet(input, &target, &self.port.memory);
+        let (headers, payload) = match target.selective && input.u8() < 56 {
+            true => reports::acknowledgement(input, &target),
+            false => packets::packet(input, &target, &self.port.memory),
+        };
         self.deliver(index, headers, &payload, input);
     }
 

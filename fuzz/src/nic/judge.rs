@@ -1,12 +1,12 @@
 //! What a packet may do, and what it has done.
 
-use doorbell_core::nic::{Attachment, Counters, Done, Rights};
+use doorbell_core::nic::{Attachment, Counters, Done, Rights, State};
 use doorbell_core::wire::{
     AtomicEth, Extensions, Headers, Ipv6, OpcodeInfo, Operation, RemoteAddr, Reth, Service,
 };
 
 use super::ledger::Message;
-use super::lines::Sought;
+use super::lines::{Sought, Word};
 use super::packets::Within;
 use super::paths::MTU;
 use super::world::World;
@@ -21,8 +21,11 @@ pub struct Arrived<'a> {
 /// The state before a packet came: the NIC's counters, and the word that the packet changes.
 pub struct Before {
     pub counters: Counters,
+    pub state: Option<State>,
     /// The word that an atomic operation of the packet names.
-    word: Option<u64>,
+    pub word: Option<Word>,
+    /// Whether packets were kept that may be carried out behind the packet.
+    pub held: bool,
 }
 
 /// The number of packets that the NIC has dropped or refused.
@@ -63,11 +66,14 @@ impl World {
                 self.port.lines[index].sought.push(Sought { psn, domain, reth });
             }
             Extensions::Atomic(AtomicEth { address, rkey, .. }) => {
-                word = self.port.memory.word(domain, (rkey, address));
+                word = self.port.memory.word(domain, (rkey, address)).map(Word::Known);
             }
             _ => {}
         }
-        Before { counters: *self.nic.counters(), word }
+        self.forget_held();
+        let held = !self.port.lines[index].held.is_empty();
+        let state = self.pairs[index].qpn.and_then(|qpn| self.nic.state(qpn));
+        Before { counters: *self.nic.counters(), state, word, held }
     }
 
     /// Returns whether the NIC has taken a request. If so, asserts that the request was the
@@ -77,6 +83,9 @@ impl World {
         let info = bth.opcode().info();
         if info.is_response() {
             return false;
+        }
+        if self.port.lines[index].selective {
+            return self.judge_selective(index, arrived, before);
         }
         let (pair, line) = (&mut self.pairs[index], &mut self.port.lines[index]);
         let gap = after.out_of_sequence > before.counters.out_of_sequence;
@@ -114,7 +123,8 @@ impl World {
         taken
     }
 
-    fn took(&mut self, index: usize, arrived: &Arrived<'_>, before: &Before) {
+    /// Notes the effect of a request that the NIC has taken, and asserts that it was allowed.
+    pub(super) fn took(&mut self, index: usize, arrived: &Arrived<'_>, before: &Before) {
         let opcode = arrived.headers.bth.opcode();
         let info = opcode.info();
         let pair = &mut self.pairs[index];
@@ -138,10 +148,10 @@ impl World {
                     panic!("no operation")
                 };
                 assert!(pair.rights.include(Rights::REMOTE_ATOMIC) && pair.reads > 0);
-                let before = before.word.expect("a whole word that was allowed");
-                self.port.memory.replace(pair.domain, opcode, atomic, before);
+                let word = before.word.expect("a whole word that was allowed");
+                self.port.memory.replace(pair.domain, opcode, atomic, word, !before.held);
                 let psn = arrived.headers.bth.psn();
-                self.port.lines[index].found.push((psn, before));
+                self.port.lines[index].found.push((psn, word));
             }
             _ => panic!("{opcode:?} was taken"),
         }

@@ -80,7 +80,8 @@ impl Ledger {
         self.shared.insert(id);
     }
 
-    const fn queue(id: u64) -> (usize, usize) {
+    /// The queue pair to which a request was posted, and which of its queues.
+    pub const fn queue(id: u64) -> (usize, usize) {
         ((id >> 1 & 0x7F) as usize, (id & 1) as usize)
     }
 

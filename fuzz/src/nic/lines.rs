@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use doorbell_core::nic::Domain;
-use doorbell_core::wire::{Psn, RemoteAddr, Reth};
+use doorbell_core::wire::{Headers, Psn, RemoteAddr, Reth};
 
 use super::memory::Memory;
 use super::paths::MTU;
@@ -36,7 +36,28 @@ pub struct Line {
     /// The reads of the peer, and the words that the peer's atomic operations have found, by their
     /// sequence numbers.
     pub sought: Vec<Sought>,
-    pub found: Vec<(Psn, u64)>,
+    pub found: Vec<(Psn, Word)>,
+    /// Whether packets from beyond a gap are kept.
+    pub selective: bool,
+    /// The packets that are kept, by their sequence numbers.
+    pub held: BTreeMap<u32, (Headers, Vec<u8>)>,
+    /// The newest packet that was sent, or the last answer to it.
+    newest: Option<Psn>,
+    /// The writes that no packet can have acknowledged yet, each with the sequence number of its
+    /// last packet.
+    unacknowledged: BTreeMap<u64, Psn>,
+}
+
+/// The value of a word before an atomic operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Word {
+    Known(u64),
+    /// A request of the program's may have put anything there meanwhile.
+    Unknown,
+}
+
+fn is_after(one: Psn, other: Psn) -> bool {
+    one.distance_from(other) > 0
 }
 
 /// The remote address of a request. The request's number can be told from it.
@@ -61,6 +82,37 @@ impl Line {
     /// or not.
     pub fn answered(&mut self, psn: Psn) {
         self.waiting.retain(|_, last| *last != psn);
+        let Some(newest) = self.newest else { return };
+        // The refusal of the next packet that was not sent acknowledges all that was.
+        let acknowledged = [psn, psn.before()].into_iter().find(|&psn| !is_after(psn, newest));
+        if let Some(acknowledged) = acknowledged {
+            self.unacknowledged.retain(|_, last| is_after(*last, acknowledged));
+        }
+    }
+
+    /// Notes that packets with sequence numbers up to `last` have gone to the peer.
+    pub fn sent(&mut self, last: Psn) {
+        if self.newest.is_none_or(|newest| is_after(last, newest)) {
+            self.newest = Some(last);
+        }
+    }
+
+    /// Notes that a write goes to the peer, perhaps again.
+    pub fn write(&mut self, id: u64, last: Psn) {
+        if self.newest.is_none_or(|newest| is_after(last, newest)) {
+            self.unacknowledged.insert(id, last);
+        }
+    }
+
+    /// Returns whether no packet of the peer's can have acknowledged the write `id`.
+    pub fn is_unacknowledged(&self, id: u64) -> bool {
+        self.unacknowledged.contains_key(&id)
+    }
+
+    /// Forgets the packets that are kept and are before the expected one.
+    pub fn drop_passed(&mut self) {
+        let expected = self.expected;
+        self.held.retain(|&psn, _| !is_after(expected, Psn::new(psn)));
     }
 
     /// Returns whether a request before the request `id` can't have been answered.
@@ -71,8 +123,15 @@ impl Line {
 
 impl Sought {
     /// Returns whether a packet is a right answer to a part of the read, by what the peer may read
-    /// at this moment.
-    pub fn is_answered(&self, psn: Psn, ends: bool, payload: &[u8], memory: &Memory) -> bool {
+    /// at this moment. `ends` says whether the packet ends an answer, and `may_be_cut` whether the
+    /// answer may end with any packet: what is repeated ends before what is still to be sent.
+    pub fn is_answered(
+        &self,
+        psn: Psn,
+        (ends, may_be_cut): (bool, bool),
+        payload: &[u8],
+        memory: &Memory,
+    ) -> bool {
         let Reth { address, rkey, length } = self.reth;
         let at = psn.distance_from(self.psn);
         if at < 0 || at as u32 >= MTU.packets(length.0) {
@@ -82,7 +141,7 @@ impl Sought {
         let len = (length.0 - at).min(MTU.bytes() as u32);
         let place = (rkey, RemoteAddr(address.0.wrapping_add(at.into())));
         payload.len() == len as usize
-            && ends == (at + len == length.0)
+            && (ends == (at + len == length.0) || ends && may_be_cut)
             && (len == 0
                 || memory.read(self.domain, place, len as usize).as_deref() == Some(payload))
     }

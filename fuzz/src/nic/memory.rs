@@ -10,6 +10,7 @@ use doorbell_core::nic::{Domain, Lkey, Nic, Registration, Rights, Segment};
 use doorbell_core::wire::{AtomicEth, Opcode, RemoteAddr, Rkey};
 
 use super::super::input::Input;
+use super::lines::Word;
 
 /// The bytes of each region: not a multiple of eight, so that the last word is not whole.
 pub const LEN: usize = 1020;
@@ -162,19 +163,44 @@ impl Memory {
         self.known[index].region.load(start).ok()
     }
 
-    /// Notes that a peer's atomic operation has changed the word that held `before`.
-    pub fn replace(&mut self, domain: Domain, opcode: Opcode, atomic: AtomicEth, before: u64) {
+    /// The value that a word must have by what peers have done, if a peer may do atomic operations
+    /// on it.
+    pub fn supposed_word(&self, domain: Domain, place: (Rkey, RemoteAddr)) -> Option<Word> {
+        let (index, start) = self.find(domain, Rights::REMOTE_ATOMIC, place, 8)?;
+        let known = &self.known[index];
+        let touches = |range: &Range<usize>| range.start < start + 8 && start < range.end;
+        if known.lent.iter().any(|(_, range)| touches(range)) {
+            return Some(Word::Unknown);
+        }
+        let bytes = known.holds[start..start + 8].try_into().expect("eight bytes");
+        Some(Word::Known(u64::from_le_bytes(bytes)))
+    }
+
+    /// Notes that a peer's atomic operation has changed the word that held `before`. `is_last` says
+    /// whether nothing can have changed the word since.
+    pub fn replace(
+        &mut self,
+        domain: Domain,
+        opcode: Opcode,
+        atomic: AtomicEth,
+        before: Word,
+        is_last: bool,
+    ) {
         let place = (atomic.rkey, atomic.address);
         let found = self.find(domain, Rights::REMOTE_ATOMIC, place, 8);
         let (index, start) = found.expect("an atomic operation that somebody allowed");
-        let after = match opcode {
-            Opcode::RcFetchAdd => before.wrapping_add(atomic.swap_or_add.0),
-            _ if before == atomic.compare.0 => atomic.swap_or_add.0,
-            _ => before,
+        let known = &mut self.known[index];
+        let now = known.region.load(start).expect("a whole word");
+        let after = match before {
+            Word::Unknown => now,
+            Word::Known(before) => match opcode {
+                Opcode::RcFetchAdd => before.wrapping_add(atomic.swap_or_add.0),
+                _ if before == atomic.compare.0 => atomic.swap_or_add.0,
+                _ => before,
+            },
         };
-        self.known[index].holds[start..start + 8].copy_from_slice(&after.to_le_bytes());
-        let now = self.known[index].region.load(start);
-        assert_eq!(now.ok(), Some(after), "the word after an atomic operation");
+        known.holds[start..start + 8].copy_from_slice(&after.to_le_bytes());
+        assert!(!is_last || now == after, "the word after an atomic operation: {now}, not {after}");
     }
 
     /// The bytes that a peer reads in a range at present, if it may.

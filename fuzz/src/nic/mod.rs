@@ -8,12 +8,19 @@
 //! are told to change, led elsewhere, taken down and made again. There are reliable connections,
 //! one unreliable, and a queue pair for datagrams; some share their receives, some their host.
 //!
+//! The first byte chooses what all of it has in common. With its bit 6, reliable connections share
+//! selective repeat: then more packets come from beyond gaps, and peers say which packets they
+//! keep, sent or not, within the window or beyond.
+//!
 //! What is checked after each action:
 //!
 //! - Memory holds exactly what it must: what peers wrote, swapped and added where they may, and
 //!   anything only where an outstanding receive or read was to put it. Revoked memory stays.
 //! - Only the packet that is expected is taken, and by the right peer's way only. Over a link of a
 //!   lossless device, somebody is told of every other.
+//! - With selective repeat, a packet from beyond a gap is kept if there is room, in memory of a
+//!   fixed bound, and changes nothing until those before it have come. Acknowledgements name all
+//!   that is kept, and nothing else. What a peer keeps does not complete.
 //! - What is answered to a read is what the memory holds, and the key allows it at that moment; to
 //!   an atomic operation, what it found.
 //! - A completion is of a request that was posted, comes once, and in the order of its queue. It
@@ -31,8 +38,9 @@
 //! |---|---|
 //! | `world` | the NIC with all that is checked, and the choice of the next action |
 //! | `paths`, `pair`, `pairs` | addresses of the peers; a queue pair; changes of queue pairs |
-//! | `packets`, `arrivals` | packets of peers; how they come to the NIC |
-//! | `judge`, `memory`, `ledger` | checks of a packet's effect; expected memory; posted requests |
+//! | `packets`, `reports`, `arrivals` | packets of peers; what they report; how all come to the NIC |
+//! | `judge`, `selective` | checks of a packet's effect; the same with selective repeat |
+//! | `memory`, `ledger` | expected memory; posted requests |
 //! | `posts`, `port`, `lines` | posted requests; packets that leave; requests without an answer |
 //! | `managers`, `management_queues` | management datagrams of queue pair 1 |
 //! | `events`, `event_record` | asynchronous events |
@@ -52,6 +60,8 @@ mod pairs;
 mod paths;
 mod port;
 mod posts;
+mod reports;
+mod selective;
 mod world;
 
 use super::input::Input;

@@ -72,6 +72,8 @@ pub struct Target {
     /// The sequence number of the newest request that the queue pair has sent.
     pub sent: Psn,
     pub within: Within,
+    /// Whether the queue pair keeps packets from beyond a gap.
+    pub selective: bool,
 }
 
 /// The byte that fills the answer to a read. It depends on the sequence number, so that each answer
@@ -90,6 +92,9 @@ pub fn packet(input: &mut Input<'_>, target: &Target, memory: &Memory) -> (Heade
     let info = opcode.info();
     let base = if info.is_response() { target.sent } else { target.expected };
     let psn = match input.u8() {
+        96..200 if target.selective && !info.is_response() => {
+            base.add(1 + u32::from(input.u8() & 7))
+        }
         0..200 => base,
         200..244 => base.add((i32::from(input.u8()) - 128) as u32),
         _ => Psn::new(u32::from_le_bytes(input.array())),

@@ -56,9 +56,9 @@ impl World {
                 (Transport::Datagram, 0..250) | (_, 255) => {
                     Change::ReadyForDatagrams { qkey: QKEY, mtu: MTU }
                 }
-                _ => Change::ReadyToReceive(Box::new(connection(index, expected, input))),
+                _ => Change::ReadyToReceive(Box::new(self.connection(index, expected, input))),
             },
-            2 => Change::ReadyToSend(sending(first, input)),
+            2 => Change::ReadyToSend(self.sending(first, input)),
             3 => Change::Drain,
             4 => Change::Resume,
             5 => Change::Error,
@@ -68,7 +68,8 @@ impl World {
         let (rights, takes, sends) = match &change {
             Change::Init { rights, .. } => (Some(*rights), None, false),
             Change::ReadyToReceive(connection) => {
-                (None, Some((connection.reads, connection.metadata)), false)
+                let Connection { reads, metadata, selective, .. } = **connection;
+                (None, Some((reads, metadata, selective)), false)
             }
             Change::ReadyToSend(_) => (None, None, true),
             _ => (None, None, false),
@@ -77,11 +78,12 @@ impl World {
             return;
         }
         let pair = &mut self.pairs[index];
-        if let Some(takes) = takes {
+        if let Some((reads, metadata, selective)) = takes {
             assert_ne!(transport(index), Transport::Datagram, "it has no connection");
-            ((pair.reads, pair.metadata), pair.within) = (takes, Within::Nothing);
+            (pair.reads, pair.metadata, pair.within) = (reads, metadata, Within::Nothing);
             pair.refused = false;
-            self.port.lines[index].expected = expected;
+            let line = &mut self.port.lines[index];
+            (line.expected, line.selective) = (expected, selective && !self.lossless);
         }
         pair.rights = rights.unwrap_or(pair.rights);
         if sends {
@@ -174,25 +176,29 @@ impl World {
             Err(error) => panic!("{error}"),
         }
     }
-}
 
-fn connection(index: usize, expected: Psn, input: &mut Input<'_>) -> Connection {
-    let mut connection = Connection::new(peer(index), path_to(index), MTU, expected);
-    connection.not_ready = RnrTimer::from_code(input.u8() & 31);
-    connection.ack_every = u16::from(input.u8() & 3);
-    connection.credits = input.u8() & 1 == 0;
-    connection.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
-    connection.metadata = input.u8() < 240;
-    connection
-}
+    fn connection(&self, index: usize, expected: Psn, input: &mut Input<'_>) -> Connection {
+        let mut connection = Connection::new(peer(index), path_to(index), MTU, expected);
+        connection.not_ready = RnrTimer::from_code(input.u8() & 31);
+        connection.ack_every = u16::from(input.u8() & 3);
+        connection.credits = input.u8() & 1 == 0;
+        connection.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
+        connection.metadata = input.u8() < 240;
+        let reliable = transport(index) == Transport::Reliable;
+        connection.selective = self.selective && reliable && input.u8() < 240;
+        connection
+    }
 
-fn sending(first: Psn, input: &mut Input<'_>) -> Sending {
-    let mut sending = Sending::new(first);
-    sending.window = 1 + u32::from(input.u8()) % WINDOW as u32;
-    sending.retries = input.choose(&[7, 3, 255, 0]);
-    sending.rnr_retries = input.u8() & 7;
-    sending.ask_each = input.u8() & 1 == 0;
-    sending.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
-    sending.metadata = input.u8() < 240;
-    sending
+    fn sending(&self, first: Psn, input: &mut Input<'_>) -> Sending {
+        let mut sending = Sending::new(first);
+        sending.window = 1 + u32::from(input.u8()) % WINDOW as u32;
+        sending.retries = input.choose(&[7, 3, 255, 0]);
+        sending.rnr_retries = input.u8() & 7;
+        sending.ask_each = input.u8() & 1 == 0;
+        sending.reads = input.choose(&[16, 16, 16, 4, 4, 1, 1, 0]);
+        sending.metadata = input.u8() < 240;
+        sending.selective = self.selective && input.u8() < 240;
+        sending.congestion = self.controlled;
+        sending
+    }
 }

@@ -10,7 +10,7 @@ use doorbell_core::wire::{
     Service, Verdict, cm::Mad,
 };
 
-use super::lines::{Asked, Line, Sought, named};
+use super::lines::{Asked, Line, Sought, Word, named};
 use super::memory::Memory;
 use super::paths::{MTU, PAIRS, peer, transport};
 
@@ -23,6 +23,8 @@ pub struct Pushed {
     pub answers: usize,
     /// The first byte of each management datagram.
     pub managing: Vec<u8>,
+    /// The queue pairs that keep packets and have sent an acknowledgement without naming them.
+    pub silent: Vec<usize>,
 }
 
 pub struct Port {
@@ -69,32 +71,44 @@ impl Port {
             Service::Rc => self.pushed.requests += 1,
             _ => self.pushed.unanswered += 1,
         }
-        let (address, asked) = match headers.extensions {
+        let line = &mut self.lines[index];
+        let (address, len, asked) = match headers.extensions {
             // A probe of the peer.
             Extensions::Reth(Reth { rkey: Rkey(0), .. }) => return,
-            Extensions::Reth(reth) if info.operation == Operation::ReadRequest => {
-                (reth.address, Some(Asked { psn, len: reth.length.0, atomic: false }))
+            Extensions::Reth(Reth { address, length, .. })
+            | Extensions::RethImm(Reth { address, length, .. }, _)
+            | Extensions::RethMetadata(Reth { address, length, .. }, _) => {
+                let reads = info.operation == Operation::ReadRequest;
+                let asked = Asked { psn, len: length.0, atomic: false };
+                (address, length.0, reads.then_some(asked))
             }
             Extensions::Atomic(AtomicEth { address, .. }) => {
-                (address, Some(Asked { psn, len: 0, atomic: true }))
+                (address, 0, Some(Asked { psn, len: 0, atomic: true }))
             }
-            Extensions::Reth(Reth { address, .. })
-            | Extensions::RethImm(Reth { address, .. }, _)
-            | Extensions::RethMetadata(Reth { address, .. }, _) => (address, None),
             _ => {
+                line.sent(psn);
                 self.sent[index] = psn;
                 return;
             }
         };
         let (id, offset) = named(address);
-        let line = &mut self.lines[index];
         let waits = self.fenced.contains(&id) && line.waits_before(id);
         assert!(!waits, "{id} was to wait: {headers:?}");
-        if let Some(asked) = asked {
-            let first = psn.add(Psn::MAX.get() + 1 - offset / MTU.bytes() as u32);
-            let known = *self.first.entry(id).or_insert(first);
-            assert_eq!(known, first, "what is asked for again has the same number");
-            line.ask(id, asked);
+        let last = psn.add(MTU.packets(len) - 1);
+        match asked {
+            Some(asked) => {
+                let first = psn.add(Psn::MAX.get() + 1 - offset / MTU.bytes() as u32);
+                let known = *self.first.entry(id).or_insert(first);
+                assert_eq!(known, first, "what is asked for again has the same number");
+                line.ask(id, asked);
+                line.sent(last);
+            }
+            None => {
+                if info.service == Service::Rc {
+                    line.write(id, last);
+                }
+                line.sent(psn);
+            }
         }
         self.sent[index] = psn;
     }
@@ -105,16 +119,22 @@ impl Port {
         self.pushed.answers += 1;
         assert_eq!(transport(index), Transport::Reliable, "no others answer: {headers:?}");
         let (psn, info) = (headers.bth.psn(), headers.bth.opcode().info());
-        let line = &self.lines[index];
         self.check_verdict(index, headers);
+        if let Extensions::AethReport(..) = headers.extensions {
+            self.check_bits(index, headers, payload);
+        }
+        let line = &self.lines[index];
         if info.operation == Operation::ReadResponse {
-            let is_it =
-                |sought: &Sought| sought.is_answered(psn, info.ends(), payload, &self.memory);
+            let ends = (info.ends(), line.selective);
+            let is_it = |sought: &Sought| sought.is_answered(psn, ends, payload, &self.memory);
             assert!(line.sought.iter().rev().any(is_it), "nobody may read that: {headers:?}");
         }
         if let Extensions::AethAtomicAck(_, AtomicValue(before)) = headers.extensions {
             let found = line.found.iter().rev().find(|(other, _)| *other == psn);
-            assert_eq!(found, Some(&(psn, before)), "what an operation found");
+            let (_, word) = found.expect("an operation that was carried out");
+            let right = matches!(word, Word::Unknown)
+                || matches!(word, Word::Known(word) if *word == before);
+            assert!(right, "an operation has found {before}, and not {word:?}");
         }
     }
 
@@ -122,7 +142,9 @@ impl Port {
     /// retry is asked only for the request that is expected.
     fn check_verdict(&self, index: usize, headers: &Headers) {
         let ahead = headers.bth.psn().distance_from(self.lines[index].expected);
-        let (Extensions::Aeth(aeth) | Extensions::AethAtomicAck(aeth, _)) = headers.extensions
+        let (Extensions::Aeth(aeth)
+        | Extensions::AethReport(aeth, _)
+        | Extensions::AethAtomicAck(aeth, _)) = headers.extensions
         else {
             return assert!(ahead < 0, "what has not come is answered: {headers:?}");
         };
@@ -136,6 +158,28 @@ impl Port {
             Verdict::Nak(_) => assert!(ahead <= 0, "what has not come is refused: {headers:?}"),
             Verdict::Reserved => panic!("no verdict: {headers:?}"),
         }
+    }
+
+    /// Checks an acknowledgement with a report: a queue pair that keeps packets sends it, and it
+    /// names what is kept beyond the missing packet, and nothing else.
+    fn check_bits(&mut self, index: usize, headers: &Headers, bits: &[u8]) {
+        let (line, beyond) = (&self.lines[index], headers.bth.psn().add(1));
+        let (Extensions::AethReport(aeth, _), true) = (headers.extensions, line.selective) else {
+            panic!("a report that nobody understands: {headers:?}")
+        };
+        assert!(matches!(aeth.syndrome.verdict(), Verdict::Ack(_)), "{headers:?}");
+        if bits.is_empty() {
+            // The word of a read that came, which is not answered yet, names no packets.
+            if beyond == line.expected && !line.held.is_empty() {
+                self.pushed.silent.push(index);
+            }
+            return;
+        }
+        assert_eq!(beyond, line.expected, "bits from another packet on: {headers:?}");
+        let is_named = |bit: u32| bits[bit as usize / 8] & 1 << (bit % 8) != 0;
+        let named = (0..8 * bits.len() as u32).filter(|&bit| is_named(bit));
+        let named: BTreeSet<u32> = named.map(|bit| beyond.add(1 + bit).get()).collect();
+        assert!(named.iter().eq(line.held.keys()), "{named:?} are told to be kept");
     }
 
     /// Checks a datagram that leaves: it goes to the address and the queue pair that its request

@@ -15,6 +15,7 @@ use super::packets::{byte_of, word_of};
 use super::pair::{Pair, WINDOW};
 use super::paths::{MTU, PAIRS, address};
 use super::port::{Port, Pushed};
+use super::selective::MOST_HELD;
 
 /// The number of addresses for datagrams.
 const ADDRESSES: usize = 4;
@@ -28,6 +29,9 @@ const UNANSWERED: usize = 4 * 16;
 pub struct World {
     pub(super) nic: Nic,
     pub(super) lossless: bool,
+    /// Whether connections share selective repeat, and whether they control congestion.
+    pub(super) selective: bool,
+    pub(super) controlled: bool,
     pub(super) pairs: [Pair; PAIRS],
     pub(super) queues: Vec<(CompletionQueueId, CompletionQueue)>,
     pub(super) shared: Shared,
@@ -64,6 +68,7 @@ impl World {
             addresses: ADDRESSES,
             keep_alive,
             lossless,
+            held_packets: MOST_HELD,
             ..Config::default()
         };
         let mut nic = Nic::new(config, Seed::from_number(kind.into())).expect("a numbering");
@@ -81,6 +86,8 @@ impl World {
             addresses: addresses.collect(),
             nic,
             lossless,
+            selective: kind & 0x40 != 0,
+            controlled: kind & 0x80 != 0,
             pairs: std::array::from_fn(|index| Pair::new(index, domains)),
             queues: queues.into(),
             shared: Shared { id, queue, completions },
@@ -167,12 +174,16 @@ impl World {
         let after = self.nic.counters();
         let Pushed { requests, unanswered, answers, .. } = self.port.pushed;
         let brought = (after.answers_sent - before.answers_sent) as usize;
-        // A probe of the peer comes on top of the window.
-        assert!(requests <= PAIRS * (WINDOW + 1), "{requests} requests");
+        // A probe of the peer comes on top of the window, and so does what is sent again beside it.
+        let windows = if self.selective { 2 } else { 1 };
+        assert!(requests <= PAIRS * windows * (WINDOW + 1), "{requests} requests");
         assert!(unanswered <= PAIRS * UNANSWERED, "{unanswered} unanswered");
         assert!(brought <= PAIRS * ANSWERS, "{brought} answers");
-        assert!(answers - brought <= PAIRS, "{answers} acknowledgements beside {brought} answers");
+        // A peer may be told of a read before what it reads comes.
+        let most = if self.selective { 2 * PAIRS } else { PAIRS };
+        assert!(answers - brought <= most, "{answers} acknowledgements beside {brought} answers");
         assert!(after.notices_sent == before.notices_sent || self.lossless);
+        self.check_silent();
         self.check_managing();
     }
 
@@ -188,6 +199,10 @@ impl World {
                 self.port.memory.take_back(id);
             }
             self.check_answered(&completion);
+            let (pair, _) = Ledger::queue(completion.id);
+            let early = completion.outcome == Ok(Done::Written)
+                && self.port.lines[pair].is_unacknowledged(completion.id);
+            assert!(!early || self.lossless, "a write that nobody has acknowledged");
         }
         self.hear();
     }

@@ -21,7 +21,7 @@ use crate::nic::state::queue_pair::{Blamed, QueuePair};
 use crate::nic::state::requester::Requester;
 use crate::nic::state::responder::Responder;
 use crate::nic::state::turns::RequesterTurn;
-use crate::wire::Qpn;
+use crate::wire::{Psn, Qpn};
 
 impl Nic {
     /// Makes a queue pair, in the reset state.
@@ -167,7 +167,17 @@ impl Nic {
 
     /// The state of a queue pair.
     pub fn state(&self, qpn: Qpn) -> Option<State> {
-        let pair = self.pairs.get(self.numbers.place(qpn)).and_then(Option::as_ref);
-        pair.filter(|pair| pair.number() == qpn).map(|pair| pair.state)
+        self.look_at(qpn).map(|pair| pair.state)
+    }
+
+    /// Returns the sequence number of the next request packet that a queue pair expects from its
+    /// peer; `None` if there is no such queue pair.
+    pub fn expected_psn(&self, qpn: Qpn) -> Option<Psn> {
+        self.look_at(qpn).map(|pair| pair.responder.expected_psn)
+    }
+
+    fn look_at(&self, qpn: Qpn) -> Option<&QueuePair> {
+        let pair = self.pairs.get(self.numbers.place(qpn)).and_then(Option::as_deref);
+        pair.filter(|pair| pair.number() == qpn)
     }
 }
