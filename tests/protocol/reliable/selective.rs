@@ -280,9 +280,13 @@ fn a_refusal_for_want_of_a_receive_has_one_message_sent_again() {
 
 /// Hands the first node a report, as one of the second node's.
 pub fn report(two: &mut Two, qpn: Qpn, psn: Psn, newest: Psn, bits: &[u8]) {
+    let report = Report { newest, held: u32::MAX, marked: u32::MAX, repeated: 255 };
+    hand_over(two, qpn, psn, report, bits);
+}
+
+fn hand_over(two: &mut Two, qpn: Qpn, psn: Psn, report: Report, bits: &[u8]) {
     let flow = Flow::Link(two.fabric.path(two.a.node, two.b.node).id());
     let aeth = Aeth { syndrome: Syndrome::ACK, msn: Msn::new(0) };
-    let report = Report { newest, held: u32::MAX, marked: u32::MAX, repeated: 255 };
     let bth = Bth::new(Opcode::RcAcknowledgeSelective, qpn, psn);
     let headers = Headers { bth, extensions: Extensions::AethReport(aeth, report) };
     two.fabric.nic(two.a.node).packet(flow, &Packet { headers, payload: bits });
@@ -302,6 +306,8 @@ fn reports_that_make_no_sense_complete_nothing_and_cost_bounded_memory() {
             let ends = [(a.node, a.qpn), (b.node, b.qpn)];
             fabric.connect(ends[0], ends[1], setup.mtu, |connection, sending| {
                 (connection.selective, sending.selective) = (true, true);
+                (sending.congestion, sending.paths) =
+                    (seed % 2 == 1, 1 + 15 * (seed % 3 / 2) as u8);
                 if first == Psn::new(0) {
                     first = sending.first;
                 }
@@ -321,7 +327,10 @@ fn reports_that_make_no_sense_complete_nothing_and_cost_bounded_memory() {
             let [psn, newest] =
                 [0, 1].map(|_| first.add((luck.below(80) as u32).wrapping_sub(20) & 0xFF_FFFF));
             let bits: Vec<_> = (0..luck.below(200)).map(|_| luck.below(256) as u8).collect();
-            report(&mut two, qpn, psn, newest, &bits);
+            let held = [0, 1, 1_000_000, u32::MAX - 1, u32::MAX][luck.below(5) as usize];
+            let (marked, repeated) = (luck.below(1 << 32) as u32, luck.below(256) as u8);
+            let told = Report { newest, held, marked, repeated };
+            hand_over(&mut two, qpn, psn, told, &bits);
             two.run_for(Duration::from_micros(luck.below(300)));
             for completion in two.a.poll() {
                 assert_eq!(completion.id, completed, "each once, and in order");

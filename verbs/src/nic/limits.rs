@@ -105,6 +105,8 @@ mod tests {
         let busy = |busy| KeepAlive { busy, ..KeepAlive::default() };
         let short = Duration::from_millis(9);
         for (wrong, said) in [
+            (Config { paths: 0, ..good() }, "Config::paths is 0, and must be at least 1"),
+            (Config { paths: 17, ..good() }, "Config::paths is 17, and must be at most 16"),
             (
                 Config { queue_pairs: 0, ..good() },
                 "Config::queue_pairs is 0, and must be at least 1",
