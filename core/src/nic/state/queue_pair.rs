@@ -217,10 +217,18 @@ impl QueuePair {
     }
 
     /// Notes the credit of an acknowledgement: the last message that the peer has a receive for, if
-    /// the peer said so.
+    /// the peer said so. Where acknowledgements may overtake each other, an older one says less.
     #[inline]
     pub(crate) fn set_credit(&mut self, last: Option<Msn>) {
-        self.requester.credit = last;
+        let r = &mut self.requester;
+        let number = |msn: Msn| Psn::new(msn.get());
+        let is_older = r.selective
+            && last
+                .zip(r.credit)
+                .is_some_and(|(last, known)| number(last).distance_from(number(known)) < 0);
+        if !is_older {
+            r.credit = last;
+        }
     }
 
     /// Whether the packet `psn` was sent and is not acknowledged.
