@@ -86,6 +86,15 @@ fn without_offload_and_with_a_small_mtu_what_is_written_arrives_too() {
 }
 
 #[test]
+fn what_ends_drop_of_the_packets_that_come_is_made_good_on_every_device() {
+    lab::test(|_| {
+        for device in ["udp", "packet", "packet-v2"] {
+            measure(device, "write_bw", 65_536, "--loss 0.05");
+        }
+    });
+}
+
+#[test]
 fn a_time_ends_a_test_as_a_count_does() {
     for test in ["write_lat", "read_lat", "map_lat", "write_bw", "read_bw"] {
         let found = figures(&format!("{test} --pair --device shm --seconds 0.05"));
