@@ -6,7 +6,8 @@ use doorbell_core::wire::{
 };
 
 use super::ledger::Message;
-use super::lines::{Sought, Word};
+use super::lines::Sought;
+use super::memory::Word;
 use super::packets::Within;
 use super::paths::MTU;
 use super::world::World;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use doorbell_core::nic::Domain;
 use doorbell_core::wire::{Headers, Psn, RemoteAddr, Reth};
 
-use super::memory::Memory;
+use super::memory::{Memory, Word};
 use super::paths::MTU;
 
 /// A read or an atomic operation that the NIC has asked a peer for.
@@ -46,14 +46,6 @@ pub struct Line {
     /// The writes that no packet can have acknowledged yet, each with the sequence number of its
     /// last packet.
     unacknowledged: BTreeMap<u64, Psn>,
-}
-
-/// The value of a word before an atomic operation.
-#[derive(Clone, Copy, Debug)]
-pub enum Word {
-    Known(u64),
-    /// A request of the program's may have put anything there meanwhile.
-    Unknown,
 }
 
 fn is_after(one: Psn, other: Psn) -> bool {

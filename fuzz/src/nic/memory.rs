@@ -10,7 +10,6 @@ use doorbell_core::nic::{Domain, Lkey, Nic, Registration, Rights, Segment};
 use doorbell_core::wire::{AtomicEth, Opcode, RemoteAddr, Rkey};
 
 use super::super::input::Input;
-use super::lines::Word;
 
 /// The bytes of each region: not a multiple of eight, so that the last word is not whole.
 pub const LEN: usize = 1020;
@@ -39,6 +38,14 @@ struct Known {
     holds: Vec<u8>,
     /// The ranges that outstanding requests may fill, each with the request's number.
     lent: Vec<(u64, Range<usize>)>,
+}
+
+/// The value of a word before an atomic operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Word {
+    Known(u64),
+    /// A request of the program's may have put anything there meanwhile.
+    Unknown,
 }
 
 pub struct Memory {

@@ -10,6 +10,9 @@ use super::paths::{FOREIGN, path_from, transport};
 /// The largest window with which a queue pair sends.
 pub const WINDOW: usize = 8;
 
+/// The most packets from beyond gaps that the NIC may keep.
+pub const MOST_HELD: usize = 12;
+
 /// A queue pair as the checks know it.
 pub struct Pair {
     /// The program's ends of the queues; `None` once the program has dropped them.

@@ -10,8 +10,8 @@ use doorbell_core::wire::{
     Service, Verdict, cm::Mad,
 };
 
-use super::lines::{Asked, Line, Sought, Word, named};
-use super::memory::Memory;
+use super::lines::{Asked, Line, Sought, named};
+use super::memory::{Memory, Word};
 use super::paths::{MTU, PAIRS, peer, transport};
 
 /// The packets that the device has taken in a turn.

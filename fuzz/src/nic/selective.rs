@@ -4,11 +4,9 @@ use doorbell_core::nic::State;
 use doorbell_core::wire::{AtomicEth, Extensions, Ipv6, Report};
 
 use super::judge::{Arrived, Before};
+use super::pair::MOST_HELD;
 use super::paths::{MTU, PAIRS};
 use super::world::World;
-
-/// The most packets from beyond gaps that the NIC may keep.
-pub const MOST_HELD: usize = 6;
 
 impl World {
     /// Returns whether the NIC has taken a request for a queue pair that keeps packets from beyond
@@ -49,7 +47,7 @@ impl World {
     }
 
     /// Judges whether a packet from beyond a gap was kept: it was, if it had not been kept before
-    /// and there was room.
+    /// and there was room. No queue pair keeps more packets than are left for others.
     fn judge_holding(&mut self, index: usize, arrived: &Arrived<'_>, before: &Before) {
         let (after, before) = (self.nic.counters(), &before.counters);
         let kept = after.kept_beyond_gaps > before.kept_beyond_gaps;
@@ -57,13 +55,14 @@ impl World {
         let held: usize = self.port.lines.iter().map(|line| line.held.len()).sum();
         let (psn, line) = (arrived.headers.bth.psn(), &mut self.port.lines[index]);
         let ahead = psn.distance_from(line.expected);
+        let has_room = line.held.len() < MOST_HELD - held;
         let fits = arrived.payload.len() <= MTU.bytes() && ahead < Report::MOST_BITS as i32;
         if kept {
-            assert!(ahead > 0 && fits && held < MOST_HELD, "a packet was kept, {ahead} ahead");
+            assert!(ahead > 0 && fits && has_room, "a packet was kept, {ahead} ahead");
             let packet = (arrived.headers, arrived.payload.to_vec());
             assert!(line.held.insert(psn.get(), packet).is_none(), "a packet was kept twice");
         }
-        assert!(!dropped || !fits || held == MOST_HELD, "there was room, {ahead} ahead");
+        assert!(!dropped || !fits || !has_room, "there was room, {ahead} ahead");
         if after.out_of_sequence > before.out_of_sequence && !dropped {
             assert!(line.held.contains_key(&psn.get()), "a packet from beyond a gap was lost");
         }

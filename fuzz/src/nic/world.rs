@@ -12,10 +12,9 @@ use super::ledger::Ledger;
 use super::management_queues::ManagementQueues;
 use super::memory::Memory as Memories;
 use super::packets::{byte_of, word_of};
-use super::pair::{Pair, WINDOW};
+use super::pair::{MOST_HELD, Pair, WINDOW};
 use super::paths::{MTU, PAIRS, address};
 use super::port::{Port, Pushed};
-use super::selective::MOST_HELD;
 
 /// The number of addresses for datagrams.
 const ADDRESSES: usize = 4;
