@@ -195,7 +195,7 @@ impl QueuePair {
             }
             _ => {
                 common.counters.stray_answers += 1;
-                self.requester.rto.first_copy_arrived();
+                self.first_copy_arrived();
                 return self.goes_on_repairing(oldest, false, common);
             }
         }
@@ -396,7 +396,10 @@ impl QueuePair {
         // A probe may be too early, and would be for ever if nothing were learned of the path then.
         match r.probes {
             0 => r.rto.discard_sample_of(psn),
-            _ => r.rto.probe_sample_of(psn),
+            _ => {
+                let first = r.rto.give_up_sample_of(psn);
+                r.repair().probed(psn, first);
+            }
         }
         if let Some(control) = &mut r.control {
             control.sent_again(psn, len, common.now);

@@ -42,6 +42,12 @@ pub(crate) struct Repair {
     patience: u32,
     /// How many packets were found lost, modulo 2³².
     pub losses: u32,
+    /// A packet that was sent again before its time-out, and when it was sent first.
+    probe: Option<(Psn, Time)>,
+    /// The peer's last count of packets that came twice, in whatever report it was.
+    repeated_of_probe: u8,
+    /// How long the last such packet took, if it was its first copy that arrived.
+    pub doubtful: Option<Duration>,
 }
 
 /// The newest packets that are known to have arrived. Everything sent before these, and not arrived,
@@ -73,6 +79,10 @@ struct Again {
 /// through, whatever a peer reports.
 const LEAST_PATIENCE: Duration = Duration::from_micros(20);
 
+/// How many packets ago the last response may have come, at most, while there are only writes: far
+/// less than the 2²³ from which on numbers count as newer.
+const LONG_AGO: i32 = 1 << 20;
+
 /// The most round trips that a packet may be late by.
 const MOST_PATIENCE: u32 = 4;
 
@@ -93,6 +103,9 @@ impl Repair {
             repeated: 0,
             patience: 1,
             losses: 0,
+            probe: None,
+            repeated_of_probe: 0,
+            doubtful: None,
         }
     }
 
@@ -104,10 +117,11 @@ impl Repair {
         }
     }
 
-    /// Forgets everything but how patient it has become, and the counts.
+    /// Forgets everything but how patient it has become, the counts, and what was sent again last.
     pub fn end(&mut self) {
-        let Self { repeated, patience, losses, .. } = *self;
-        *self = Self { repeated, patience, losses, ..Self::new() };
+        let Self { repeated, patience, losses, probe, repeated_of_probe, doubtful, .. } = *self;
+        let kept = Self { repeated, patience, losses, ..Self::new() };
+        *self = Self { probe, repeated_of_probe, doubtful, ..kept };
     }
 
     /// How many packets under way take no room in the window, since they have arrived.
@@ -190,14 +204,38 @@ impl Repair {
         }
     }
 
+    /// Notes that a packet is sent again before its time-out, and when it was sent first, if its
+    /// round trip is to be learned.
+    pub fn probed(&mut self, psn: Psn, first: Option<Time>) {
+        if let Some(first) = first {
+            self.probe = Some((psn, first));
+        }
+    }
+
+    /// Whether the peer's count of packets that came twice has grown since this was last asked.
+    pub fn more_came_twice(&mut self, repeated: u8) -> bool {
+        std::mem::replace(&mut self.repeated_of_probe, repeated) != repeated
+    }
+
+    /// Notes how long a probed packet took, counted from its first copy, once it has arrived: when it
+    /// is the newest or older than the oldest that is missing.
+    pub fn probe_arrived(&mut self, newest: Psn, oldest: Psn, since: impl Fn(Time) -> Duration) {
+        let has_come = |psn: Psn| psn == newest || psn.distance_from(oldest) < 0;
+        if let Some((_, first)) = self.probe.take_if(|(psn, _)| has_come(*psn)) {
+            self.doubtful = Some(since(first));
+        }
+    }
+
     /// Notes that everything before `oldest` is done with, which was so before `from`.
     pub fn moves_on(&mut self, from: Psn, oldest: Psn) {
         let len = oldest.distance_from(from).max(0) as u32;
         for marks in [&mut self.there, &mut self.answered, &mut self.lost] {
             marks.remove_range(from, len);
         }
-        // Numbers that are long gone would count as new ones after half of all numbers.
-        self.newest.answered.is_at_least(Sent::once(oldest.before()));
+        // After half of all numbers without a response, the last one would count as a new one.
+        if oldest.distance_from(self.newest.answered.unsent) > LONG_AGO {
+            self.newest.answered = Sent::once(oldest.before());
+        }
         self.again.retain(|again| again.first.add(again.len).distance_from(oldest) > 0);
     }
 

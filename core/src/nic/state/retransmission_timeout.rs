@@ -43,12 +43,6 @@ pub(crate) struct Rto {
     sampled_psn: Option<Psn>,
     /// When the sampled packet was sent.
     sampled_at: Time,
-    /// Whether the sampled packet was sent again before anything was heard of it.
-    probed: bool,
-    /// The round trip of a packet that was sent again, if it was the first copy that arrived.
-    doubtful: Option<u64>,
-    /// How many packets the peer says came twice, modulo 256.
-    came_twice: u8,
 }
 
 impl Rto {
@@ -67,9 +61,6 @@ impl Rto {
             shortest: u64::MAX,
             sampled_psn: None,
             sampled_at: Time::ZERO,
-            probed: false,
-            doubtful: None,
-            came_twice: 0,
         }
     }
 
@@ -98,30 +89,19 @@ impl Rto {
     #[inline]
     pub fn start_sample(&mut self, psn: Psn, now: Time) {
         if self.sampled_psn.is_none() {
-            (self.sampled_psn, self.sampled_at, self.probed) = (Some(psn), now, false);
+            (self.sampled_psn, self.sampled_at) = (Some(psn), now);
         }
     }
 
-    /// Notes that a packet is sent again before its time-out. Which of the two copies was received
-    /// is told when the other one arrives.
-    pub fn probe_sample_of(&mut self, psn: Psn) {
-        self.probed |= self.sampled_psn == Some(psn);
+    /// Notes that a packet is sent again before its time-out, after which its acknowledgement does not
+    /// tell which of the two copies arrived. Returns when the first was sent, if it is the sample.
+    pub fn give_up_sample_of(&mut self, psn: Psn) -> Option<Time> {
+        self.sampled_psn.take_if(|sampled| *sampled == psn).map(|_| self.sampled_at)
     }
 
-    /// Takes the peer's count of packets that came twice, modulo 256. Where one did, nothing was
-    /// lost: the path takes longer than was thought.
-    #[inline]
-    pub fn take_repeated(&mut self, count: u8) {
-        if std::mem::replace(&mut self.came_twice, count) != count {
-            self.first_copy_arrived();
-        }
-    }
-
-    /// Learns that both copies of a packet that was sent again have arrived.
-    pub fn first_copy_arrived(&mut self) {
-        if let Some(round_trip) = self.doubtful.take() {
-            self.learn(round_trip);
-        }
+    /// Learns the round trip of a packet whose first copy turned out to be the one that arrived.
+    pub fn learn_late(&mut self, round_trip: Duration) {
+        self.learn(nanos(round_trip));
     }
 
     /// Notes that a packet is sent again: its acknowledgement would not tell which of the two was
@@ -159,10 +139,6 @@ impl Rto {
             && psn.distance_from(sampled) >= 0
         {
             self.sampled_psn = None;
-            if self.probed {
-                self.doubtful = Some(nanos(now.since(jumps.latest_time(self.sampled_at))));
-                return;
-            }
             let [least, most] = [jumps.latest_time(self.sampled_at), self.sampled_at]
                 .map(|sent| nanos(now.since(sent)));
             self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
@@ -273,17 +249,18 @@ mod tests {
 
     #[test]
     fn where_a_probe_was_too_early_the_path_is_learned_once_both_copies_have_arrived() {
-        let probe_after = |told_twice: u8| {
+        let probe_after = |told_twice| {
             let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
             rto.start_sample(Psn::new(5), at(0));
-            rto.probe_sample_of(Psn::new(5));
+            let first = rto.give_up_sample_of(Psn::new(5)).expect("it is the sample");
             rto.take_sample(Psn::new(5), at(1000), &ClockJumps::default());
-            rto.take_repeated(told_twice);
-            rto.take_repeated(told_twice);
+            if told_twice {
+                rto.learn_late(at(1000).since(first));
+            }
             rto.probe_timeout()
         };
-        assert_eq!(probe_after(0), Duration::from_micros(2500), "the first may have been lost");
-        assert_eq!(probe_after(1), Duration::from_micros(3100), "1 ms, four times half of it");
+        assert_eq!(probe_after(false), Duration::from_micros(2500), "the first may have been lost");
+        assert_eq!(probe_after(true), Duration::from_micros(3100), "1 ms, four times half of it");
     }
 
     #[test]
