@@ -8,6 +8,7 @@ use crate::common::xorshift::xorshift;
 use crate::nic::congestion::by_delay::ByDelay;
 use crate::nic::congestion::by_notifications::ByNotifications;
 use crate::nic::congestion::{Algorithm, RoundTrip};
+use crate::nic::selective::marks::Marks;
 use crate::time::{Time, nanos};
 use crate::wire::{PathMtu, Psn};
 
@@ -73,6 +74,9 @@ pub(crate) struct Control {
     delay: u64,
     /// How long the packet has waited in queues that was measured last, in nanoseconds.
     pub waited: u64,
+    /// The packets that begin a request, once parts of reads were requested in several requests, as
+    /// a small window has it: what is requested again is never of two requests.
+    pub begins: Option<Box<Marks>>,
     round: Round,
     /// When packets timed out, and the window before that.
     timed_out: Option<(Time, f32)>,
@@ -166,6 +170,7 @@ impl Control {
             recent_since: Time::ZERO,
             delay: 0,
             waited: 0,
+            begins: None,
             round: Round { began: Time::ZERO, end: first, arrived: first, delay: None },
             timed_out: None,
             reported: 0,

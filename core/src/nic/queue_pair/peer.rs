@@ -8,11 +8,17 @@ use crate::nic::device::outbox::Outbox;
 use crate::nic::requests::event::Event;
 use crate::nic::state::common::Common;
 use crate::nic::state::queue_pair::QueuePair;
+use crate::time::Time;
 use crate::wire::{Bth, Extensions, Headers, Opcode, OpcodeInfo, Operation, Psn, Service};
 
-/// The shortest time between two congestion notifications to a peer. It slows down once by what is
-/// marked in such a time, as adapters do.
-const BETWEEN_NOTIFICATIONS: Duration = Duration::from_micros(50);
+/// The span of time in which a peer is sent one congestion notification, and none in the next such
+/// span: a peer slows down once by what is marked in about 50 µs, as adapters do.
+const SPAN_OF_NOTIFICATION: Duration = Duration::from_micros(25);
+
+/// The number of the span of time that a moment is in, modulo 2¹⁶.
+fn span_of(now: Time) -> u16 {
+    (now.as_nanos() / SPAN_OF_NOTIFICATION.as_nanos() as u64) as u16
+}
 
 impl QueuePair {
     /// Notes that a packet has come before the queue pair is ready to send: the peer knows that the
@@ -70,8 +76,8 @@ impl QueuePair {
             (Some(_), Some(control)) if answers => control.was_marked(),
             (Some(arrivals), _) if !answers => arrivals.marked = arrivals.marked.wrapping_add(1),
             (Some(_), _) => {}
-            (None, _) if common.now >= self.responder.notify_again => {
-                self.responder.notify_again = common.now + BETWEEN_NOTIFICATIONS;
+            (None, _) if span_of(common.now).wrapping_sub(self.responder.notified_in) > 1 => {
+                self.responder.notified_in = span_of(common.now);
                 self.responder.owes_notification = true;
                 common.list_owing(self);
             }

@@ -73,7 +73,7 @@ impl QueuePair {
         if r.head_needs_response() {
             return false;
         }
-        let Some((_, psn)) = r.mid_message_ticket.take_if(|(ticket, _)| *ticket <= delivered)
+        let Some((_, psn)) = r.mid_message_ticket.take_if(|(ticket, _)| ticket.get() <= delivered)
         else {
             return false;
         };

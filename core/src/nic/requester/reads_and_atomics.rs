@@ -37,8 +37,10 @@ impl Requester {
     /// Notes that so many packets are requested together from `first` on, of the `whole` part.
     #[inline]
     fn note_requested(&mut self, first: Psn, packets: u32, whole: u32) {
-        if packets < whole || self.begins.is_some() {
-            let begins = self.begins.get_or_insert_with(|| Box::new(Marks::NONE));
+        if let Some(control) = &mut self.control
+            && (packets < whole || control.begins.is_some())
+        {
+            let begins = control.begins.get_or_insert_with(|| Box::new(Marks::NONE));
             begins.remove_range(first, packets);
             begins.insert(first);
         }
@@ -50,7 +52,8 @@ impl Requester {
         let part = self.packets_per_read_part();
         let whole = (packets - packet).min(part - packet % part);
         let others = |begins: &Marks| (1..whole).find(|step| begins.has(psn.add(*step)));
-        self.begins.as_deref().and_then(others).unwrap_or(whole)
+        let control = self.control.as_ref();
+        control.and_then(|control| control.begins.as_deref()).and_then(others).unwrap_or(whole)
     }
 }
 
@@ -79,7 +82,7 @@ impl QueuePair {
             if plain { (1, true) } else { (r.packets_per_read_part(), r.next_psn == r.unsent_psn) };
         let (under_way, begins_part) = (r.under_way(), r.cursor_packet.is_multiple_of(part));
         if first && begins_part && r.reads_outstanding >= r.policy.reads.into()
-            || under_way + part > MOST_UNDER_WAY.min(r.span)
+            || under_way + part > MOST_UNDER_WAY.min(r.span())
         {
             return Err(NotSent::TurnEnded(RequesterTurn::Idle));
         }

@@ -1,5 +1,6 @@
 //! Retransmission: what is sent again, and when; and when the peer is given up.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::nic::config::queue_pair_state::State;
@@ -55,7 +56,7 @@ impl Requester {
         if psn.distance_from(probe) > 0 && state != State::Draining {
             self.move_cursor(self.unsent_psn, mtu);
             if self.can_continue() {
-                self.open_window = open;
+                self.open_window = open.get();
                 return;
             }
             self.move_cursor(back, mtu);
@@ -122,8 +123,8 @@ impl QueuePair {
             return self.lose_all_again(common);
         }
         let oldest = self.requester.oldest_psn;
-        let open =
-            self.requester.timeout_retry.map_or(self.requester.open_window, |(_, before)| before);
+        let open = NonZeroU32::new(self.requester.open_window).unwrap_or(NonZeroU32::MIN);
+        let open = self.requester.timeout_retry.map_or(open, |(_, before)| before);
         self.set_cursor_back(oldest, common);
         self.requester.open_window = 1;
         self.requester.timeout_retry = Some((oldest, open));

@@ -133,13 +133,15 @@ impl QueuePair {
             return;
         }
         let r = &mut self.responder;
-        r.arrived_at = common.arrived;
+        if let Some(arrivals) = &mut r.arrivals {
+            arrivals.accepted_at = common.arrived;
+        }
         // Long packets fill the peer's window sooner.
         r.unacknowledged = r.unacknowledged.saturating_add(1 + (len >> 10) as u16);
         if asked || r.unacknowledged >= r.ack_every {
             common.owe(self, OwedAcknowledgement::Ack);
         } else if r.look_at.is_none() {
-            let at = common.now.after(r.look_interval);
+            let at = common.now.after(r.look_interval.into());
             (r.look_at, r.unacknowledged_at_look, r.looks) = (Some(at), r.unacknowledged, 0);
             common.list_delaying(r, self.shared.place);
             self.arm_by(at, common);

@@ -106,7 +106,7 @@ impl QueuePair {
     /// The report that an acknowledgement carries: the newest packet, how long it was kept, and counts.
     pub(super) fn report(&self, arrivals: &Arrivals, now: Time) -> Report {
         let expected = self.responder.expected_psn.before();
-        let (newest, at) = arrivals.newest.unwrap_or((expected, self.responder.arrived_at));
+        let (newest, at) = arrivals.newest.unwrap_or((expected, arrivals.accepted_at));
         let held = held_for(at, now);
         Report { newest, held, marked: arrivals.marked, repeated: arrivals.repeated }
     }

@@ -10,6 +10,8 @@ use crate::wire::Psn;
 pub(crate) struct Arrivals {
     /// The packets from beyond a gap that are kept, once any were.
     pub held: Option<Box<Held>>,
+    /// When the last packet came that was accepted.
+    pub accepted_at: Time,
     /// The packet that came last and when, if it was not the expected one, since the last
     /// acknowledgement.
     pub newest: Option<(Psn, Time)>,

@@ -12,12 +12,12 @@ use crate::nic::queues::completion_slots::CompletionSlots;
 use crate::nic::queues::posted::Posted;
 use crate::nic::ring::Consumer;
 use crate::nic::selective::REACH;
-use crate::nic::selective::marks::Marks;
 use crate::nic::selective::repair::Repair;
 use crate::nic::state::retransmission_timeout::Rto;
 use crate::nic::state::turns::{QUANTUM, RequesterTurn};
 use crate::time::{Time, nanos};
 use crate::wire::{Msn, PathMtu, Psn};
+use std::num::{NonZeroU32, NonZeroU64};
 
 /// The state of a queue pair's requester.
 pub(crate) struct Requester {
@@ -56,7 +56,7 @@ pub(crate) struct Requester {
     pub open_window: u32,
     /// After a time-out, the one packet that is sent again to find out what the peer has, and how
     /// much of the window was open before.
-    pub timeout_retry: Option<(Psn, u32)>,
+    pub timeout_retry: Option<(Psn, NonZeroU32)>,
     /// How many packets were sent since an acknowledgement was last asked for.
     pub unasked: u32,
     pub tries: u8,
@@ -75,7 +75,7 @@ pub(crate) struct Requester {
     pub lossless: bool,
     /// On a lossless device, a packet in the middle of a message, and its ticket. Without it, a
     /// message longer than the window could not go on before all that was sent of it had arrived.
-    pub mid_message_ticket: Option<(u64, Psn)>,
+    pub mid_message_ticket: Option<(Ticket, Psn)>,
     /// Whether the queue pair is in the list of those with requests under way on a lossless device.
     pub awaits_delivery: bool,
     /// Whether the last request that was begun is a write that is being carried out here, in
@@ -93,16 +93,24 @@ pub(crate) struct Requester {
     pub repair: Option<Box<Repair>>,
     /// How many packets under way take no room in the window, since they have arrived.
     pub arrived_ahead: u32,
-    /// How many sequence numbers the packets under way may span: where only what is missing is sent
-    /// again, as many as are kept track of.
-    pub span: u32,
     /// How much may be under way by what is known of the path, if congestion is controlled.
     pub control: Option<Box<Control>>,
-    /// The packets that begin a request, once parts of reads were requested in several requests: what
-    /// is requested again is never of two requests.
-    pub begins: Option<Box<Marks>>,
     /// The paths by which packets leave, if there are several.
     pub paths: Option<Box<Paths>>,
+}
+
+/// The ticket of a packet, plus one: an optional ticket takes no more room than a ticket.
+#[derive(Clone, Copy)]
+pub(crate) struct Ticket(NonZeroU64);
+
+impl Ticket {
+    fn new(ticket: u64) -> Self {
+        Self(NonZeroU64::MIN.saturating_add(ticket))
+    }
+
+    pub fn get(self) -> u64 {
+        self.0.get() - 1
+    }
 }
 
 /// The part of [`Sending`] that is still needed after the start.
@@ -193,9 +201,7 @@ impl Requester {
             probes: 0,
             repair: None,
             arrived_ahead: 0,
-            span: u32::MAX,
             control: None,
-            begins: None,
             paths: None,
         }
     }
@@ -213,7 +219,6 @@ impl Requester {
         (self.policy, self.open_window) = (RetryPolicy::of(&sending, mtu), sending.window);
         self.lossless = lossless;
         self.selective = sending.selective;
-        self.span = if self.selective { REACH } else { u32::MAX };
         self.control = sending.congestion.then(|| {
             let control = match sending.selective {
                 true => Control::new(first, mtu, sending.window),
@@ -233,7 +238,7 @@ impl Requester {
         (self.completed, self.credit) = (Msn::new(0), None);
         (self.tries, self.rnr_tries) = (0, 0);
         (self.repair, self.arrived_ahead, self.probes) = (None, 0, 0);
-        (self.control, self.begins, self.paths) = (None, None, None);
+        (self.control, self.paths) = (None, None);
     }
 
     pub fn stop(&mut self) {
@@ -282,6 +287,13 @@ impl Requester {
         self.cursor = self.cursor.saturating_sub(count);
     }
 
+    /// How many sequence numbers the packets under way may span: where only what is missing is sent
+    /// again, as many as are kept track of.
+    #[inline]
+    pub fn span(&self) -> u32 {
+        if self.selective { REACH } else { u32::MAX }
+    }
+
     /// Whether no packet with a mid-message ticket is under way. One that a response has
     /// acknowledged since is not.
     fn needs_mid_message_ticket(&self) -> bool {
@@ -315,7 +327,7 @@ impl Requester {
     /// How many packets more may be under way.
     #[inline(always)]
     pub fn window_left(&self, under_way: u32) -> u32 {
-        let window = self.open_window.saturating_add(self.arrived_ahead).min(self.span);
+        let window = self.open_window.saturating_add(self.arrived_ahead).min(self.span());
         window.saturating_sub(under_way)
     }
 
@@ -462,7 +474,7 @@ impl Requester {
             }
             (self.cursor, self.cursor_packet) = (self.cursor + 1, 0);
         } else if self.lossless && self.needs_mid_message_ticket() {
-            self.mid_message_ticket = Some((ticket, self.next_psn.before()));
+            self.mid_message_ticket = Some((Ticket::new(ticket), self.next_psn.before()));
         }
     }
 }

@@ -61,8 +61,6 @@ pub(crate) struct Responder {
     /// How many packets were accepted since the last acknowledgement, with one more for each KiB of
     /// them.
     pub unacknowledged: u16,
-    /// When the last packet arrived that was accepted or kept.
-    pub arrived_at: Time,
     /// When to look whether the peer has fallen silent, and is to be acknowledged.
     pub look_at: Option<Time>,
     /// The value of `unacknowledged` when it was last looked whether the peer has fallen silent.
@@ -72,8 +70,8 @@ pub(crate) struct Responder {
     /// How many times it was looked whether the peer has fallen silent since the last
     /// acknowledgement.
     pub looks: u8,
-    /// The time between two looks, in nanoseconds.
-    pub look_interval: u64,
+    /// The time between two looks, in nanoseconds, at most four seconds.
+    pub look_interval: u32,
     /// How long the peer is told to wait when no receive is posted.
     pub rnr_timer: RnrTimer,
     /// Whether acknowledgements say how many receives are posted.
@@ -90,8 +88,9 @@ pub(crate) struct Responder {
     pub keep_alive_due: bool,
     /// Whether the peer is to be told by a congestion notification that its packets are marked.
     pub owes_notification: bool,
-    /// Until then it is not told once more.
-    pub notify_again: Time,
+    /// The [span of time](crate::nic::queue_pair::peer) in which the peer was last sent a notification,
+    /// modulo 2¹⁶.
+    pub notified_in: u16,
     /// The arrivals that reports tell of, where packets from beyond a gap are kept.
     pub arrivals: Option<Box<Arrivals>>,
 }
@@ -112,7 +111,6 @@ impl Responder {
             psn_after_refused: Psn::new(0),
             owed: OwedAcknowledgement::Nothing,
             unacknowledged: 0,
-            arrived_at: Time::ZERO,
             look_at: None,
             unacknowledged_at_look: 0,
             looks: 0,
@@ -126,7 +124,7 @@ impl Responder {
             is_delaying: false,
             keep_alive_due: false,
             owes_notification: false,
-            notify_again: Time::ZERO,
+            notified_in: 1 << 15,
             arrivals: None,
         }
     }
@@ -136,7 +134,8 @@ impl Responder {
         self.expected_psn = connection.expected;
         self.msn = Msn::new(0);
         self.ack_every = connection.ack_every.max(1);
-        self.look_interval = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
+        let interval = nanos(connection.ack_delay / u32::from(MOST_LOOKS));
+        self.look_interval = u32::try_from(interval).unwrap_or(u32::MAX);
         self.rnr_timer = connection.not_ready;
         self.sends_credits = connection.credits;
         self.takes_metadata = connection.metadata;
@@ -153,7 +152,7 @@ impl Responder {
         self.looks += 1;
         let goes_on = self.unacknowledged != self.unacknowledged_at_look && self.looks < MOST_LOOKS;
         self.unacknowledged_at_look = self.unacknowledged;
-        self.look_at = goes_on.then(|| now.after(self.look_interval));
+        self.look_at = goes_on.then(|| now.after(self.look_interval.into()));
         !goes_on
     }
 
