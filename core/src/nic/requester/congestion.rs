@@ -107,10 +107,7 @@ impl QueuePair {
             self.learn_of_path(report.newest, Some(held), Some(report.marked), common);
         }
         let r = &mut self.requester;
-        if r.repair.is_some() {
-            self.learn_from_probe(report.newest, Some(report.repeated), common);
-        }
-        let r = &mut self.requester;
+        r.rto.take_repeated(report.repeated);
         if let Some(paths) = &mut r.paths
             && report.newest.distance_from(r.unsent_psn) < 0
         {
@@ -122,35 +119,8 @@ impl QueuePair {
     /// Learns what the response to packet `psn` tells of the path.
     #[inline(always)]
     pub(crate) fn learn_from_response(&mut self, psn: Psn, common: &mut Common) {
-        if self.requester.repair.is_some() {
-            self.learn_from_probe(psn, None, common);
-        }
         if self.requester.control.is_some() {
             self.learn_of_path(psn, None, None, common);
-        }
-    }
-
-    /// Learns what has become of a packet that was sent again as a probe: how long it took, and once
-    /// the peer says that a packet came twice, that the first copy was not lost.
-    #[cold]
-    fn learn_from_probe(&mut self, newest: Psn, repeated: Option<u8>, common: &Common) {
-        let oldest = self.requester.oldest_psn;
-        let Some(repair) = &mut self.requester.repair else { return };
-        repair.probe_arrived(newest, oldest, |sent| {
-            common.now.since(common.clock_jumps.latest_time(sent))
-        });
-        if repeated.is_some_and(|repeated| repair.more_came_twice(repeated)) {
-            self.first_copy_arrived();
-        }
-    }
-
-    /// Learns that both copies of what was sent again have arrived: the path takes longer than was
-    /// thought.
-    pub(crate) fn first_copy_arrived(&mut self) {
-        let r = &mut self.requester;
-        let took = r.repair.as_mut().and_then(|repair| repair.doubtful.take());
-        if let Some(took) = took {
-            r.rto.learn_late(took);
         }
     }
 

@@ -195,7 +195,7 @@ impl QueuePair {
             }
             _ => {
                 common.counters.stray_answers += 1;
-                self.first_copy_arrived();
+                self.requester.rto.was_early();
                 return self.goes_on_repairing(oldest, false, common);
             }
         }
@@ -371,7 +371,8 @@ impl QueuePair {
             return Err(NotSent::TurnEnded(RequesterTurn::Idle));
         };
         let bth = Bth::new(Opcode::RcSendOnly, self.peer_qpn, psn).with_pkey(self.pkey);
-        let len = if posted.needs_response() {
+        let asks = posted.needs_response();
+        let len = if asks {
             let most = r.requested_with(psn, packet, mtu.packets(posted.len));
             let len = repair.lost_from(psn, most);
             request_again(
@@ -393,19 +394,12 @@ impl QueuePair {
         common.counters.sent += 1;
         common.counters.retransmitted += 1;
         let r = &mut self.requester;
-        // A probe may be too early, and would be for ever if nothing were learned of the path then.
-        match r.probes {
-            0 => r.rto.discard_sample_of(psn),
-            _ => {
-                let first = r.rto.give_up_sample_of(psn);
-                r.repair().probed(psn, first);
-            }
-        }
+        r.rto.discard_sample_of(psn);
         if let Some(control) = &mut r.control {
             control.sent_again(psn, len, common.now);
         }
         let unsent = r.unsent_psn;
-        r.repair().sent_again(psn, len, unsent);
+        r.repair().sent_again(psn, len, asks, unsent);
         self.start_response_timer(common);
         Ok(())
     }

@@ -39,7 +39,9 @@ impl Requester {
     /// time-out is over.
     fn probe_timeout(&self, common: &Common) -> Option<Duration> {
         let asks = self.selective && self.tries == 0 && self.probes < MOST_PROBES;
-        let timeout = Some(self.rto.probe_timeout() * (1 << self.probes)).filter(|_| asks)?;
+        // Where there are several routes, the next probe takes another, and need not wait longer.
+        let times = if self.paths.is_some() { 1 } else { 1 << self.probes };
+        let timeout = Some(self.rto.probe_timeout() * times).filter(|_| asks)?;
         let most = self.response_timeout(common);
         // However much the time varies that the path takes, the peer is asked once.
         (self.probes == 0 || timeout < most).then_some(timeout.min(most))

@@ -42,12 +42,6 @@ pub(crate) struct Repair {
     patience: u32,
     /// How many packets were found lost, modulo 2³².
     pub losses: u32,
-    /// A packet that was sent again before its time-out, and when it was sent first.
-    probe: Option<(Psn, Time)>,
-    /// The peer's last count of packets that came twice, in whatever report it was.
-    repeated_of_probe: u8,
-    /// How long the last such packet took, if it was its first copy that arrived.
-    pub doubtful: Option<Duration>,
 }
 
 /// The newest packets that are known to have arrived. Everything sent before these, and not arrived,
@@ -72,6 +66,8 @@ struct Sent {
 struct Again {
     first: Psn,
     len: u32,
+    /// Whether responses are waited for, and not that the packet arrives.
+    asks: bool,
     sent: Sent,
 }
 
@@ -103,9 +99,6 @@ impl Repair {
             repeated: 0,
             patience: 1,
             losses: 0,
-            probe: None,
-            repeated_of_probe: 0,
-            doubtful: None,
         }
     }
 
@@ -117,11 +110,10 @@ impl Repair {
         }
     }
 
-    /// Forgets everything but how patient it has become, the counts, and what was sent again last.
+    /// Forgets everything but how patient it has become, and the counts.
     pub fn end(&mut self) {
-        let Self { repeated, patience, losses, probe, repeated_of_probe, doubtful, .. } = *self;
-        let kept = Self { repeated, patience, losses, ..Self::new() };
-        *self = Self { probe, repeated_of_probe, doubtful, ..kept };
+        let Self { repeated, patience, losses, .. } = *self;
+        *self = Self { repeated, patience, losses, ..Self::new() };
     }
 
     /// How many packets under way take no room in the window, since they have arrived.
@@ -135,7 +127,14 @@ impl Repair {
 
     /// How many packets, or requests for responses, were sent again and may be under way.
     pub fn again_under_way(&self) -> usize {
-        self.again.iter().filter(|again| !self.lost.has(again.first)).count()
+        let is_under_way = |&&Again { first, len, asks, .. }: &&Again| {
+            let has_come = match asks {
+                true => (0..len).all(|step| self.answered.has(first.add(step))),
+                false => self.has_arrived(first),
+            };
+            !has_come && !self.lost.has(first)
+        };
+        self.again.iter().filter(is_under_way).count()
     }
 
     /// Notes that the peer has carried out everything before `beyond`.
@@ -204,28 +203,6 @@ impl Repair {
         }
     }
 
-    /// Notes that a packet is sent again before its time-out, and when it was sent first, if its
-    /// round trip is to be learned.
-    pub fn probed(&mut self, psn: Psn, first: Option<Time>) {
-        if let Some(first) = first {
-            self.probe = Some((psn, first));
-        }
-    }
-
-    /// Whether the peer's count of packets that came twice has grown since this was last asked.
-    pub fn more_came_twice(&mut self, repeated: u8) -> bool {
-        std::mem::replace(&mut self.repeated_of_probe, repeated) != repeated
-    }
-
-    /// Notes how long a probed packet took, counted from its first copy, once it has arrived: when it
-    /// is the newest or older than the oldest that is missing.
-    pub fn probe_arrived(&mut self, newest: Psn, oldest: Psn, since: impl Fn(Time) -> Duration) {
-        let has_come = |psn: Psn| psn == newest || psn.distance_from(oldest) < 0;
-        if let Some((_, first)) = self.probe.take_if(|(psn, _)| has_come(*psn)) {
-            self.doubtful = Some(since(first));
-        }
-    }
-
     /// Notes that everything before `oldest` is done with, which was so before `from`.
     pub fn moves_on(&mut self, from: Psn, oldest: Psn) {
         let len = oldest.distance_from(from).max(0) as u32;
@@ -262,8 +239,9 @@ impl Repair {
         (1..most.min(REACH)).find(|&step| !self.lost.has(psn.add(step))).unwrap_or(most.min(REACH))
     }
 
-    /// Notes that packets were sent again when `unsent` had not been sent.
-    pub fn sent_again(&mut self, first: Psn, len: u32, unsent: Psn) {
+    /// Notes that a packet was sent again when `unsent` had not been sent, or that so many responses
+    /// were requested again.
+    pub fn sent_again(&mut self, first: Psn, len: u32, asks: bool, unsent: Psn) {
         self.lost.remove_range(first, len);
         self.again.retain(|again| {
             !(first.distance_from(again.first) <= 0
@@ -271,7 +249,8 @@ impl Repair {
         });
         // The newest stands in front, since it counts where several include a packet.
         self.times = self.times.wrapping_add(1) & Sent::MOST_TIMES;
-        self.again.insert(0, Again { first, len, sent: Sent { unsent, again: self.times } });
+        let sent = Sent { unsent, again: self.times };
+        self.again.insert(0, Again { first, len, asks, sent });
     }
 
     /// Takes what was sent again for lost again, as far as it is not before `oldest`.
@@ -407,5 +386,46 @@ impl Again {
     fn includes(&self, psn: Psn) -> bool {
         let step = psn.distance_from(self.first);
         step >= 0 && (step as u32) < self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn psn(number: u32) -> Psn {
+        Psn::new(number)
+    }
+
+    /// Packets from 10 on are missing, and 10, 12 and 14 were sent again, or requested again.
+    fn sent_again(asks: bool) -> Repair {
+        let mut repair = Repair::new();
+        repair.begin(psn(10));
+        for first in [10, 12, 14] {
+            repair.lose(psn(first), 1);
+            repair.sent_again(psn(first), 1, asks, psn(20));
+        }
+        repair
+    }
+
+    #[test]
+    fn what_was_sent_again_takes_room_in_the_window_until_it_has_arrived_or_is_lost() {
+        let mut repair = sent_again(false);
+        assert_eq!(repair.again_under_way(), 3);
+        repair.is_there(psn(14));
+        assert_eq!(repair.again_under_way(), 2, "it arrived beyond a gap");
+        repair.carried_out(psn(11));
+        assert_eq!(repair.again_under_way(), 1, "it was carried out");
+        repair.lose(psn(12), 1);
+        assert_eq!(repair.again_under_way(), 0, "it is lost again");
+    }
+
+    #[test]
+    fn a_response_that_was_requested_again_takes_room_until_it_has_come() {
+        let mut repair = sent_again(true);
+        repair.is_there(psn(14));
+        assert_eq!(repair.again_under_way(), 3, "the request has arrived");
+        repair.is_answered(psn(14));
+        assert_eq!(repair.again_under_way(), 2);
     }
 }

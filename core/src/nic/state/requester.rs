@@ -5,6 +5,8 @@
 //! back. The sequence numbers of requests are not kept, since they follow from the lengths, and
 //! from how many packets of the request at the head are acknowledged.
 
+use std::num::{NonZeroU32, NonZeroU64};
+
 use crate::nic::config::connection::Sending;
 use crate::nic::congestion::control::Control;
 use crate::nic::paths::Paths;
@@ -17,7 +19,6 @@ use crate::nic::state::retransmission_timeout::Rto;
 use crate::nic::state::turns::{QUANTUM, RequesterTurn};
 use crate::time::{Time, nanos};
 use crate::wire::{Msn, PathMtu, Psn};
-use std::num::{NonZeroU32, NonZeroU64};
 
 /// The state of a queue pair's requester.
 pub(crate) struct Requester {
@@ -89,7 +90,7 @@ pub(crate) struct Requester {
     pub selective: bool,
     /// How often the oldest packet was sent again to ask what has become of it, before a time-out.
     pub probes: u8,
-    /// Which packets have arrived beyond missing ones, once any were missing.
+    /// The packets that have arrived beyond missing ones, once any were missing.
     pub repair: Option<Box<Repair>>,
     /// How many packets under way take no room in the window, since they have arrived.
     pub arrived_ahead: u32,

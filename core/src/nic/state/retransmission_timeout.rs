@@ -3,8 +3,7 @@
 //! The time is learned from the path, as TCP does (RFC 6298), from packets that asked for an
 //! acknowledgement and were sent once (Karn's rule). What is acknowledged after a time-out for
 //! which one packet before it was sent again counts, too: so a path that has become slow is
-//! learned, though the acknowledgement may be that of the retransmission. What was sent again
-//! before the time-out, as a probe, counts once the peer says that both copies have come.
+//! learned, though the acknowledgement may be that of the retransmission.
 
 use std::time::Duration;
 
@@ -19,6 +18,9 @@ const SHORTEST: Duration = Duration::from_micros(1500);
 /// How long a peer of this implementation keeps an acknowledgement back as a rule, once packets have
 /// ceased to come.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_micros(100);
+
+/// How often the time before a probe is doubled at most.
+const MOST_DOUBLINGS: u8 = 3;
 
 /// The longest time-out that may be reached.
 const LONGEST: Duration = Duration::from_secs(4);
@@ -40,7 +42,13 @@ pub(crate) struct Rto {
     /// The shortest round trip that was seen, which is that of the path without queues.
     shortest: u64,
     /// The packet whose acknowledgement will tell a round trip.
-    sampled_psn: Option<Psn>,
+    sampled_psn: Psn,
+    /// Whether the acknowledgement of `sampled_psn` is waited for.
+    is_sampling: bool,
+    /// How often the time before a probe was doubled since the last sample.
+    doublings: u8,
+    /// The peer's last count of packets that came twice.
+    repeated: u8,
     /// When the sampled packet was sent.
     sampled_at: Time,
 }
@@ -59,7 +67,10 @@ impl Rto {
             margin,
             smoothed: None,
             shortest: u64::MAX,
-            sampled_psn: None,
+            sampled_psn: Psn::new(0),
+            is_sampling: false,
+            doublings: 0,
+            repeated: 0,
             sampled_at: Time::ZERO,
         }
     }
@@ -73,10 +84,11 @@ impl Rto {
     /// that is taken to be a quarter of the time-out.
     pub fn probe_timeout(&self) -> Duration {
         let margin = nanos(ACKNOWLEDGED_WITHIN);
-        Duration::from_nanos(match self.smoothed {
+        let once = Duration::from_nanos(match self.smoothed {
             Some((smoothed, deviation)) => smoothed + 4 * deviation + margin,
             None => self.initial / 4,
-        })
+        });
+        once * (1 << self.doublings)
     }
 
     /// The shortest round trip that was seen, or what may be one as long as nothing is known of the
@@ -88,31 +100,35 @@ impl Rto {
     /// Notes that a packet which asks for an acknowledgement was sent for the first time.
     #[inline]
     pub fn start_sample(&mut self, psn: Psn, now: Time) {
-        if self.sampled_psn.is_none() {
-            (self.sampled_psn, self.sampled_at) = (Some(psn), now);
+        if !self.is_sampling {
+            (self.sampled_psn, self.is_sampling, self.sampled_at) = (psn, true, now);
         }
     }
 
-    /// Notes that a packet is sent again before its time-out, after which its acknowledgement does not
-    /// tell which of the two copies arrived. Returns when the first was sent, if it is the sample.
-    pub fn give_up_sample_of(&mut self, psn: Psn) -> Option<Time> {
-        self.sampled_psn.take_if(|sampled| *sampled == psn).map(|_| self.sampled_at)
+    /// Notes that a packet came twice, and so was sent again too early. Until a packet that was sent
+    /// once shows how long the path takes, probes wait for twice as long: else, where the path has
+    /// become slow, every packet would be sent again, and none would show it.
+    pub fn was_early(&mut self) {
+        self.doublings = MOST_DOUBLINGS.min(self.doublings + 1);
     }
 
-    /// Learns the round trip of a packet whose first copy turned out to be the one that arrived.
-    pub fn learn_late(&mut self, round_trip: Duration) {
-        self.learn(nanos(round_trip));
+    /// Takes the peer's count of packets that came twice, modulo 256.
+    #[inline]
+    pub fn take_repeated(&mut self, count: u8) {
+        if std::mem::replace(&mut self.repeated, count) != count {
+            self.was_early();
+        }
     }
 
     /// Notes that a packet is sent again: its acknowledgement would not tell which of the two was
     /// received.
     pub fn discard_sample_of(&mut self, psn: Psn) {
-        self.sampled_psn.take_if(|sampled| *sampled == psn);
+        self.is_sampling &= self.sampled_psn != psn;
     }
 
     /// Notes that everything unacknowledged is sent again.
     pub fn discard_sample(&mut self) {
-        self.sampled_psn = None;
+        self.is_sampling = false;
     }
 
     /// Doubles the time-out, since nothing was heard for that long. It grows up to `most`, unless
@@ -135,10 +151,8 @@ impl Rto {
     #[inline]
     pub fn take_sample(&mut self, psn: Psn, now: Time, jumps: &ClockJumps) {
         self.timeout = self.settled;
-        if let Some(sampled) = self.sampled_psn
-            && psn.distance_from(sampled) >= 0
-        {
-            self.sampled_psn = None;
+        if self.is_sampling && psn.distance_from(self.sampled_psn) >= 0 {
+            self.is_sampling = false;
             let [least, most] = [jumps.latest_time(self.sampled_at), self.sampled_at]
                 .map(|sent| nanos(now.since(sent)));
             self.learn(self.smoothed.map_or(least, |(smoothed, _)| smoothed.clamp(least, most)));
@@ -148,17 +162,19 @@ impl Rto {
     /// Learns from a report that `newest` has just arrived, while something is missing. What is
     /// acknowledged later than it arrived, everything before `acked`, would teach a wrong time.
     pub fn take_exact_sample(&mut self, newest: Psn, acked: Psn, now: Time, jumps: &ClockJumps) {
-        let Some(sampled) = self.sampled_psn else { return };
-        if sampled == newest {
-            self.take_sample(sampled, now, jumps);
-        } else if acked.distance_from(sampled) > 0 {
-            self.sampled_psn = None;
+        if !self.is_sampling {
+            return;
+        }
+        if self.sampled_psn == newest {
+            self.take_sample(newest, now, jumps);
+        } else if acked.distance_from(self.sampled_psn) > 0 {
+            self.is_sampling = false;
         }
     }
 
     /// Learns a round trip.
     fn learn(&mut self, round_trip: u64) {
-        self.shortest = self.shortest.min(round_trip);
+        (self.shortest, self.doublings) = (self.shortest.min(round_trip), 0);
         let (smoothed, deviation) = match self.smoothed {
             None => (round_trip, round_trip / 2),
             Some((smoothed, deviation)) => {
@@ -248,19 +264,17 @@ mod tests {
     }
 
     #[test]
-    fn where_a_probe_was_too_early_the_path_is_learned_once_both_copies_have_arrived() {
-        let probe_after = |told_twice| {
-            let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
-            rto.start_sample(Psn::new(5), at(0));
-            let first = rto.give_up_sample_of(Psn::new(5)).expect("it is the sample");
-            rto.take_sample(Psn::new(5), at(1000), &ClockJumps::default());
-            if told_twice {
-                rto.learn_late(at(1000).since(first));
-            }
-            rto.probe_timeout()
-        };
-        assert_eq!(probe_after(false), Duration::from_micros(2500), "the first may have been lost");
-        assert_eq!(probe_after(true), Duration::from_micros(3100), "1 ms, four times half of it");
+    fn probes_come_later_until_a_packet_that_was_sent_once_shows_how_long_the_path_takes() {
+        let mut rto = Rto::new(Duration::from_millis(10), Duration::ZERO);
+        let mut times = Vec::new();
+        for _ in 0..5 {
+            times.push(rto.probe_timeout().as_micros());
+            rto.was_early();
+        }
+        assert_eq!(times, [2500, 5000, 10_000, 20_000, 20_000]);
+        rto.start_sample(Psn::new(5), at(0));
+        rto.take_sample(Psn::new(5), at(1000), &ClockJumps::default());
+        assert_eq!(rto.probe_timeout(), Duration::from_micros(3100), "1 ms, four times half of it");
     }
 
     #[test]
