@@ -62,7 +62,7 @@ impl Side {
     }
 
     fn ready_to_receive(&mut self, qpn: Qpn, agreement: &Agreement, extensions: Extensions) {
-        let connection = agreement.connection(self.there.clone(), extensions);
+        let connection = agreement.connection(self.there.in_the_clear(), extensions);
         self.change(qpn, Change::ReadyToReceive(Box::new(connection)));
     }
 

@@ -18,7 +18,7 @@ pub struct PathId(pub u32);
 
 /// The way to one peer: outer headers, ready to be copied to the front of a frame; or none, for a
 /// [link](Path::link).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Path {
     id: PathId,
     /// The UDP source port, by which routers choose among routes; zero where there is none.
@@ -88,6 +88,15 @@ impl Path {
     /// outer headers, and the number is all that identifies the path.
     pub fn link(id: PathId) -> Self {
         Self { id, label: UdpPort(0), around: None }
+    }
+
+    /// Returns another path along the same way, whose packets are not encrypted.
+    #[must_use]
+    pub fn in_the_clear(&self) -> Self {
+        match &self.around {
+            Some(around) => Self::new(self.id, around.outer),
+            None => Self::link(self.id),
+        }
     }
 
     /// Returns the path with headers which say that switches may mark the packets. A link has none.

@@ -241,7 +241,7 @@ impl Managed {
     }
 
     fn ready_to_receive(&self, nic: &mut Nic) -> Result<(), String> {
-        let connection = self.agreed().connection(self.path.clone(), Extensions::NONE);
+        let connection = self.agreed().connection(self.path.in_the_clear(), Extensions::NONE);
         self.change(nic, Change::ReadyToReceive(Box::new(connection)))
     }
 

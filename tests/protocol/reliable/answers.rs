@@ -441,7 +441,7 @@ fn a_peer_that_moves_is_noticed_and_can_be_followed() {
         one.nic.packet(Flow::Network(flow, outer), &Packet { headers, payload: &[][..] });
         one.nic.transmit(&mut one.out);
     };
-    one.connect(path.clone());
+    one.connect(path.in_the_clear());
     asks(&mut one, 1, &home, 0);
     assert_eq!(one.nic.event(), None);
     asks(&mut one, 2, &elsewhere, 1);

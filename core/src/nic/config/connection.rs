@@ -44,7 +44,7 @@ pub enum Change {
 const MOST_READS: u8 = 16;
 
 /// Describes the peer of a queue pair, and how this side responds to it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Connection {
     /// The number of the peer's queue pair.
     pub peer: Qpn,

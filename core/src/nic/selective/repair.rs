@@ -42,6 +42,8 @@ pub(crate) struct Repair {
     patience: u32,
     /// How many packets were found lost, modulo 2³².
     pub losses: u32,
+    /// How many of them there were when the patience last changed.
+    judged: u32,
 }
 
 /// The newest packets that are known to have arrived. Everything sent before these, and not arrived,
@@ -82,6 +84,9 @@ const LONG_AGO: i32 = 1 << 20;
 /// The most round trips that a packet may be late by.
 const MOST_PATIENCE: u32 = 4;
 
+/// After how many losses that were rightly taken for such less patience is enough.
+const RIGHT: u32 = 64;
+
 impl Repair {
     pub fn new() -> Self {
         let zero = Psn::new(0);
@@ -99,6 +104,7 @@ impl Repair {
             repeated: 0,
             patience: 1,
             losses: 0,
+            judged: 0,
         }
     }
 
@@ -112,8 +118,8 @@ impl Repair {
 
     /// Forgets everything but how patient it has become, and the counts.
     pub fn end(&mut self) {
-        let Self { repeated, patience, losses, .. } = *self;
-        *self = Self { repeated, patience, losses, ..Self::new() };
+        let Self { repeated, patience, losses, judged, .. } = *self;
+        *self = Self { repeated, patience, losses, judged, ..Self::new() };
     }
 
     /// How many packets under way take no room in the window, since they have arrived.
@@ -199,7 +205,9 @@ impl Repair {
     /// that was not lost, and more patience is needed.
     pub fn came_twice(&mut self, repeated: u8) {
         if std::mem::replace(&mut self.repeated, repeated) != repeated {
-            self.patience = (self.patience + 1).min(MOST_PATIENCE);
+            (self.patience, self.judged) = ((self.patience + 1).min(MOST_PATIENCE), self.losses);
+        } else if self.losses.wrapping_sub(self.judged) >= RIGHT {
+            (self.patience, self.judged) = ((self.patience - 1).max(1), self.losses);
         }
     }
 
