@@ -36,6 +36,8 @@
 //!   tags.
 //! * [`encap`]: the encapsulation of packets in RoCE v1 and v2, and in shared memory, with the ICRC.
 //!   It encodes packets back to back for segmentation offload.
+//! * [`cipher`]: encrypted packets: their form, and the keys of a connection. The cipher itself is
+//!   another crate's.
 //! * [`pcap`] and [`pcapng`]: capture files.
 //! * [`wire`]: the headers of InfiniBand transport packets and of the protocols that carry them, and
 //!   the connection manager's messages. Values are encoded to bytes, and bytes are parsed to values or
@@ -61,6 +63,7 @@
 #![deny(unsafe_code)]
 #![deny(clippy::multiple_unsafe_ops_per_block)]
 
+pub mod cipher;
 pub mod cm;
 pub mod common;
 pub mod connect;

@@ -27,6 +27,12 @@ pub trait Payload: Copy {
     /// Copies all bytes to the front of `to`, which must be long enough.
     fn copy_to(&self, to: &mut [u8]);
 
+    /// Returns the bytes where they are, if nobody can change them meanwhile.
+    #[inline]
+    fn as_bytes(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Copies all bytes to the front of `to`, and takes them into a CRC. Where it can be done, many
     /// bytes are copied and summed in one pass.
     #[must_use]
@@ -47,6 +53,11 @@ impl Payload for &[u8] {
     #[inline]
     fn len(&self) -> usize {
         (**self).len()
+    }
+
+    #[inline]
+    fn as_bytes(&self) -> Option<&[u8]> {
+        Some(self)
     }
 
     #[inline(always)]

@@ -23,6 +23,7 @@ use doorbell_core::wire::{CaGuid, Gid, Psn, Qpn, ServiceId};
 use super::check::can_be_shown;
 use super::input::Input;
 
+const BY_KEYS: Extensions = Extensions::ENCRYPTED_BY_KEYS;
 const CONNECTIONS: usize = 6;
 const TIME_WAITS: usize = 4;
 const OUTGOING: usize = 8;
@@ -79,7 +80,7 @@ impl World {
                 services: 2,
                 outgoing: OUTGOING,
                 half_open: HALF_OPEN,
-                extensions: Extensions::WRITE_WITH_METADATA,
+                extensions: Extensions::WRITE_WITH_METADATA | Extensions::ENCRYPTION,
                 ..Config::new(CaGuid(u64::from(index)))
             };
             let seed = Seed::from_number(u64::from(seed) << 1 | u64::from(index));
@@ -225,7 +226,7 @@ impl Side {
         let private = &[9; 255][..usize::from(len)];
         let manager = &mut self.manager;
         let qpn = Qpn::new(32 + u32::from(number % 8));
-        let done = match what % 8 {
+        let done = match what % 10 {
             0 | 1 => manager.accept(id, &Reply::new(qpn, Psn::new(2)), private).map(drop),
             // Of which a program knows only by the event.
             2 | 3 if self.told[&id] < Told::Met => return,
@@ -233,11 +234,13 @@ impl Side {
             4 => manager.reject(id, RejectReason::new(u16::from(number)), private),
             5 => manager.disconnect(id, private),
             6 => manager.delay(id, CmTimeout::new(number)),
+            7 => manager.confirm(id, private),
+            8 => manager.answer(id, private, BY_KEYS),
             _ if number & 1 != 0 => manager.arrived(id),
             _ => manager.cancel(id),
         };
         can_be_shown(&done);
-        if done.is_ok() && matches!(what % 8, 2 | 3) {
+        if done.is_ok() && matches!(what % 10, 2 | 3) {
             self.tell(id, Told::Stands);
         }
     }
@@ -250,9 +253,11 @@ impl Side {
             match self.manager.state(id) {
                 Some(ConnectionState::ReqReceived) => {
                     let qpn = Qpn::new(64 + (id.comm_id().0 & 0xFFFF));
+                    // Either it is in a handshake, or it is not.
+                    can_be_shown(&self.manager.answer(id, &[1], BY_KEYS));
                     can_be_shown(&self.manager.accept(id, &Reply::new(qpn, Psn::new(2)), &[]));
                 }
-                Some(ConnectionState::RepReceived) => {
+                Some(ConnectionState::RepReceived) if self.manager.confirm(id, &[1]).is_err() => {
                     self.manager.ready(id, &[]).expect("there is a reply");
                     self.tell(id, Told::Stands);
                 }
@@ -301,7 +306,7 @@ impl Side {
                         "it did not stand: {told:?}"
                     );
                 }
-                Event::Newcomer { .. } => {}
+                Event::Newcomer { .. } | Event::Shaken { .. } | Event::Identified { .. } => {}
                 Event::Released { id, .. } => {
                     let told = self.told.remove(&id).expect("released once");
                     assert_ne!(told, Told::Stands, "it stood, and nobody was told of its end");

@@ -168,6 +168,7 @@ mod waiting;
 pub mod work;
 
 pub use connect::{Connection, Incoming, Kind, Listener, Side, Unconnected};
+pub use control::Encryption;
 pub use dispatch::AsyncEvent;
 pub use error::{
     CloseError, ConnectError, Credits, Failed, FailedWhy, GivenUp, ListenRefused, ListenerEnded,

@@ -5,9 +5,10 @@ use std::hash::Hash;
 use crate::wire::TransactionId;
 use crate::wire::cm::{Answered, PrivateData, QuotedRequest, Rej, RejectReason, Rep, Rtu};
 
-use super::connection::{Connection, NewConnection, Peer};
+use super::connection::{Connection, NewConnection, Peer, Round};
 use super::error::ConnectionError;
 use super::event::{Event, Why};
+use super::extensions::Extensions;
 use super::ids::ConnectionId;
 use super::manager::{Addressee, ConnectionManager};
 use super::response_timeouts::ResponseTimeouts;
@@ -33,6 +34,39 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         request: &Request,
         private: &[u8],
     ) -> Result<ConnectionId, ConnectionError> {
+        let extensions = self.context.config.extensions.without(Extensions::ENCRYPTION);
+        self.connect_with(way, request, private, extensions)
+    }
+
+    /// Requests a connection whose packets are to be encrypted, with the handshake's first message.
+    /// `encryption` is what is offered of it: one of [`ENCRYPTED`](Extensions::ENCRYPTED), and
+    /// ciphers. The outcome is [`Event::Shaken`], [`Event::Failed`], or, from a peer that does not
+    /// encrypt, [`Event::Replied`].
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_encrypted(
+        &mut self,
+        way: W,
+        request: &Request,
+        handshake: &[u8],
+        encryption: Extensions,
+    ) -> Result<ConnectionId, ConnectionError> {
+        self.connect_with(way, request, handshake, self.offers_with(encryption))
+    }
+
+    /// Returns all that is offered with an encryption, of which a handshake is told.
+    pub fn offers_with(&self, encryption: Extensions) -> Extensions {
+        self.context.config.extensions.without(Extensions::ENCRYPTION) | encryption
+    }
+
+    fn connect_with(
+        &mut self,
+        way: W,
+        request: &Request,
+        private: &[u8],
+        extensions: Extensions,
+    ) -> Result<ConnectionId, ConnectionError> {
         let Self { table, context, .. } = self;
         let (service, addressing) = (request.service, request.addressing.is_some());
         if service.ip_port().is_some() != addressing {
@@ -40,7 +74,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         }
         let message = if addressing { "request for a port" } else { "request" };
         let (private, offered) = request
-            .private(private, context.config.extensions)
+            .private(private, extensions)
             .map_err(|why| ConnectionError::private_data(message, why))?;
         table.check_free(request.qpn)?;
         let (peer, own) = (request.remote_timeout, request.local_timeout);
@@ -87,6 +121,29 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         Ok(())
     }
 
+    /// Ends a handshake that the peer has answered, with its third message (the first RTU). The
+    /// outcome is [`Event::Replied`] or [`Event::Failed`].
+    ///
+    /// # Errors
+    /// When the connection does not exist, the peer has not answered the handshake, or the message is
+    /// too long.
+    pub fn confirm(&mut self, id: ConnectionId, message: &[u8]) -> Result<(), ConnectionError> {
+        let Self { table, context, .. } = self;
+        let connection = table.get(id)?;
+        let found = (connection.state, connection.round());
+        if found != (ConnectionState::RepReceived, Round::Handshake) {
+            let (found, wanted) = (connection.state, "RepReceived, in a handshake");
+            return Err(ConnectionError::State { id, tried: "confirmed", found, wanted });
+        }
+        let private = PrivateData::new(message)?;
+        let (local, remote) = (connection.local(), connection.remote());
+        connection.end_handshake();
+        connection.enter(ConnectionState::ReqSent, context);
+        connection.send(Rtu { local, remote, private }, context);
+        connection.wait_to_retry(context);
+        Ok(())
+    }
+
     /// Confirms the peer's reply (RTU), once the queue pair is ready to send. From now on the
     /// connection is established.
     ///
@@ -95,7 +152,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     pub fn ready(&mut self, id: ConnectionId, private: &[u8]) -> Result<(), ConnectionError> {
         let Self { table, context, established, .. } = self;
         let connection = table.get(id)?;
-        if connection.state != ConnectionState::RepReceived {
+        let is_answered = connection.round() == Round::Terms;
+        if connection.state != ConnectionState::RepReceived || !is_answered {
             let (found, wanted) = (connection.state, "RepReceived");
             return Err(ConnectionError::State { id, tried: "made ready", found, wanted });
         }
@@ -158,6 +216,10 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             ConnectionState::ReqSent if connection.transaction != transaction => {
                 context.counters.stray += 1;
             }
+            // A late copy of the answer to the handshake, which was confirmed.
+            ConnectionState::ReqSent if connection.is_late_copy(rep) => {
+                connection.answer_duplicate(context);
+            }
             ConnectionState::ReqSent => self.first_rep(place, rep),
             // The peer requested this connection, so it has no REP to send.
             _ if connection.req.is_some() => context.counters.stray += 1,
@@ -188,7 +250,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let peer = Peer { guid: rep.ca_guid, id: rep.local, qpn: rep.qpn };
         let Some(connection) = self.table.at(place) else { return };
         let way = connection.way.clone();
-        let old = self.table.by_peer_id(&way, peer.guid, peer.id);
+        let old = self.table.by_peer_id(&way, peer.guid, peer.id).filter(|old| *old != place);
         if let Some(old) = old.or_else(|| self.table.by_peer_qpn(&way, peer.guid, peer.qpn)) {
             return match self.judge_claim(old) {
                 ClaimVerdict::Drop => {}
@@ -204,7 +266,17 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let extensions = extensions & connection.extensions;
         connection.store_mra(Answered::REP, context.config.mra_timeout);
         connection.wait_for_program(context);
-        let (id, reply, private) = (connection.id, Box::new(terms), private.to_vec());
+        let (id, private) = (connection.id, private.to_vec());
+        if extensions.encrypt() && connection.round() == Round::Handshake {
+            connection.extensions = extensions;
+            context.events.push_back(Event::Shaken { id, extensions, message: private });
+            return;
+        }
+        // The second REP has no offer: what was agreed upon in the first one holds.
+        let agreed = connection.extensions_are_agreed();
+        let extensions = if agreed { connection.extensions } else { extensions };
+        connection.end_handshake();
+        let reply = Box::new(terms);
         context.events.push_back(Event::Replied { id, reply, extensions, private });
     }
 

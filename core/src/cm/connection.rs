@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use crate::planted::{Bug, planted};
 use crate::time::Time;
-use crate::wire::cm::{Mad, Message, Req};
+use crate::wire::cm::{Mad, Message, Rep, Req, Rtu};
 use crate::wire::{CaGuid, CommId, Psn, Qpn, TransactionId};
 
 use super::config::Config;
 use super::context::{Context, Datagram};
 use super::event::Silent;
 use super::extensions::Extensions;
+use super::guard::Guard;
 use super::ids::ConnectionId;
 use super::response_timeouts::ResponseTimeouts;
 use super::state::ConnectionState;
@@ -22,6 +23,27 @@ pub(super) struct Peer {
     /// The communication ID that the peer has given the connection.
     pub id: CommId,
     pub qpn: Qpn,
+}
+
+/// What the messages that establish a connection are about.
+///
+/// Where packets are to be encrypted, a REQ, a REP and an RTU carry the handshake by which both sides
+/// agree on keys, and only then do a second REP and a second RTU carry what the program says. Without
+/// encryption there is one round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Round {
+    /// The handshake.
+    Handshake,
+    /// The terms of the connection, and what the programs have to say.
+    Terms,
+}
+
+/// What is known besides of a connection whose packets are to be encrypted.
+pub(super) struct Encrypted {
+    /// What the messages of the moment are about.
+    round: Round,
+    /// What keeps others from ending the connection.
+    guard: Option<Box<dyn Guard>>,
 }
 
 /// The fields that tell a repeated REQ from a new REQ with the same communication ID.
@@ -78,6 +100,8 @@ pub(super) struct Connection<W> {
     /// The extensions that this side offered, or, if the peer requested the connection, those that
     /// both sides can use.
     pub extensions: Extensions,
+    /// What is known besides of a connection whose packets are to be encrypted.
+    pub encrypted: Option<Box<Encrypted>>,
     /// The message that is sent when no answer comes, or when the peer repeats its own message.
     to_repeat: Option<StoredMad>,
     /// How often `to_repeat` may still be sent because no answer comes.
@@ -126,6 +150,9 @@ impl<W> Connection<W> {
             req,
             alternate_path,
             extensions,
+            encrypted: extensions
+                .encrypt()
+                .then(|| Box::new(Encrypted { round: Round::Handshake, guard: None })),
             to_repeat: None,
             retries_left: 0,
             had_mra: false,
@@ -135,6 +162,51 @@ impl<W> Connection<W> {
             claimed_at: None,
             claim_untaken: false,
         }
+    }
+
+    /// Whether a REP is a copy of that which answered the handshake. Such a one names no queue pair.
+    pub fn is_late_copy(&self, rep: &Rep<'_>) -> bool {
+        self.extensions_are_agreed() && rep.qpn == Qpn::new(0)
+    }
+
+    /// Whether an RTU is that which ended the handshake. The one that follows says nothing.
+    pub fn ends_handshake(&self, rtu: &Rtu<'_>) -> bool {
+        self.extensions_are_agreed()
+            && rtu.private.as_bytes().first().is_some_and(|&byte| byte != 0)
+    }
+
+    /// What the messages of the moment are about.
+    pub fn round(&self) -> Round {
+        self.encrypted.as_ref().map_or(Round::Terms, |encrypted| encrypted.round)
+    }
+
+    /// Notes that the handshake is over, or that there is none.
+    pub fn end_handshake(&mut self) {
+        if let Some(encrypted) = &mut self.encrypted {
+            encrypted.round = Round::Terms;
+        }
+    }
+
+    /// What keeps others from ending the connection.
+    pub fn guard(&mut self) -> Option<&mut (dyn Guard + 'static)> {
+        self.encrypted.as_mut()?.guard.as_deref_mut()
+    }
+
+    /// Has nobody but the peer end the connection.
+    pub fn set_guard(&mut self, guard: Box<dyn Guard>) {
+        if let Some(encrypted) = &mut self.encrypted {
+            encrypted.guard = Some(guard);
+        }
+    }
+
+    /// Whether nobody but the peer ends the connection.
+    pub fn is_guarded(&self) -> bool {
+        self.encrypted.as_ref().is_some_and(|encrypted| encrypted.guard.is_some())
+    }
+
+    /// Whether a handshake has settled which extensions are used.
+    pub fn extensions_are_agreed(&self) -> bool {
+        self.encrypted.is_some() && self.extensions.encrypt() && self.round() == Round::Terms
     }
 
     /// Returns the party that the connection waits for, and for how long it has waited.

@@ -31,6 +31,10 @@ crate::counted! {
         /// answer.
         pub duplicates: u64,
 
+        /// Messages dropped because they would end an encrypted connection, and its peer has not
+        /// sealed them.
+        pub not_authentic: u64,
+
         /// Requests rejected because no process listens to the service.
         pub no_such_service: u64,
         /// Requests rejected because they ask for something that is not supported.

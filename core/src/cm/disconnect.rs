@@ -8,6 +8,7 @@ use crate::wire::cm::{Drep, Dreq, PrivateData};
 
 use super::error::ConnectionError;
 use super::event::Why;
+use super::guard::Ending;
 use super::ids::ConnectionId;
 use super::manager::{Addressee, ConnectionManager};
 use super::state::ConnectionState;
@@ -28,7 +29,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             return Err(ConnectionError::State { id, tried: "disconnected", found, wanted });
         };
         let (local, remote, remote_qpn) = (connection.local(), peer.id, peer.qpn);
-        let private = PrivateData::new(private)?;
+        let sealed = connection.guard().map(|guard| guard.seal(Ending::Request, private));
+        let private = PrivateData::new(sealed.as_deref().unwrap_or(private))?;
         connection.enter(ConnectionState::DreqSent, context);
         connection.send(Dreq { local, remote, remote_qpn, private }, context);
         connection.wait_to_retry(context);
@@ -48,6 +50,13 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Self { table, context, .. } = self;
         let Some(connection) = table.at(place) else { return };
         let is_meant = connection.peer.is_some() && connection.qpn == Some(dreq.remote_qpn);
+        let said = dreq.private.as_bytes();
+        let said = match connection.guard() {
+            Some(guard) => guard.open(Ending::Request, said),
+            None => Some(said.to_vec()),
+        };
+        let Some(said) = said else { return context.counters.not_authentic += 1 };
+        let confirmed = connection.guard().map(|guard| guard.seal(Ending::Confirmation, &[]));
         match connection.state {
             // The DREQ names the connection's IDs but another queue pair: it is damaged, or a
             // stranger's guess.
@@ -55,10 +64,11 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             ConnectionState::TimeWait => context.counters.duplicates += 1,
             _ => {
                 connection.forget_message();
-                let private = dreq.private.as_bytes().to_vec();
-                self.finish(place, Why::PeerLeft { private });
+                self.finish(place, Why::PeerLeft { private: said });
             }
         }
+        let private = PrivateData::new(confirmed.as_deref().unwrap_or_default());
+        let drep = Drep { private: private.unwrap_or_default(), ..drep };
         self.context.send(way, transaction, drep);
     }
 
@@ -68,8 +78,13 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Some(connection) = self.table.at(place) else { return };
         match connection.state {
             ConnectionState::DreqSent => {
+                let said = drep.private.as_bytes();
+                let said = match connection.guard() {
+                    Some(guard) => guard.open(Ending::Confirmation, said),
+                    None => Some(said.to_vec()),
+                };
+                let Some(private) = said else { return self.context.counters.not_authentic += 1 };
                 connection.forget_message();
-                let private = drep.private.as_bytes().to_vec();
                 self.finish(place, Why::Agreed { private });
             }
             ConnectionState::TimeWait => self.context.counters.duplicates += 1,

@@ -11,8 +11,8 @@ use super::terms::{Reply, Request};
 
 /// An event that the program, or the driver of its queue pairs, must hear of.
 ///
-/// A connection's events come in this order: `Asked` or `Replied`, `Established`, `Failed` or
-/// `Ended`, `Released`. Any but the last may be missing. `Claimed` may come at any time while the
+/// A connection's events come in this order: `Asked`, `Identified`, or `Shaken`, `Replied`;
+/// `Established`, `Failed` or `Ended`, `Released`. Any but the last may be missing. `Claimed` may come at any time while the
 /// connection is established.
 ///
 /// Private data is what the peer's application sent, followed by zeros up to the room that the
@@ -21,7 +21,9 @@ use super::terms::{Reply, Request};
 pub enum Event<W> {
     /// A peer requests a connection (REQ), which the program has to
     /// [accept](super::ConnectionManager::accept), [reject](super::ConnectionManager::reject) or
-    /// [delay](super::ConnectionManager::delay).
+    /// [delay](super::ConnectionManager::delay). If the extensions include encryption, the private
+    /// data is the first message of a handshake, which is to be
+    /// [answered](super::ConnectionManager::answer) first.
     Asked {
         /// The connection that the peer requests.
         id: ConnectionId,
@@ -33,6 +35,27 @@ pub enum Event<W> {
         extensions: Extensions,
         /// The private data of the peer's REQ.
         private: Vec<u8>,
+    },
+    /// The peer answers the handshake of a connection that this side requested, and whose packets are
+    /// to be encrypted (the first REP). Call [`confirm`](super::ConnectionManager::confirm), or
+    /// [reject](super::ConnectionManager::reject) the connection.
+    Shaken {
+        /// The connection that this side requested.
+        id: ConnectionId,
+        /// The extensions that are agreed upon.
+        extensions: Extensions,
+        /// The handshake's second message, with zeros behind it.
+        message: Vec<u8>,
+    },
+    /// The peer has ended the handshake of a connection that it requested, and whose packets are to be
+    /// encrypted (the first RTU). If the peer is one that may connect, the program has to
+    /// [accept](super::ConnectionManager::accept), [reject](super::ConnectionManager::reject) or
+    /// [delay](super::ConnectionManager::delay) the connection now.
+    Identified {
+        /// The connection that the peer requests.
+        id: ConnectionId,
+        /// The handshake's third message, with zeros behind it.
+        message: Vec<u8>,
     },
     /// The peer accepts a connection that this side requested (REP). Make the queue pair ready to
     /// send and call [`ready`](super::ConnectionManager::ready), or

@@ -3,13 +3,14 @@
 use std::hash::Hash;
 
 use crate::planted::{Bug, planted};
-use crate::wire::TransactionId;
-use crate::wire::cm::{Answered, Failover, Path, Rej, RejectReason, Rep, Req, Rtu};
+use crate::wire::cm::{Answered, Failover, Path, Rej, RejectReason, Rep, Req, Rtu, TooLong};
+use crate::wire::{Psn, Qpn, TransactionId};
 
-use super::connection::{Connection, NewConnection, Peer, ReqIdentity};
+use super::connection::{Connection, NewConnection, Peer, ReqIdentity, Round};
 use super::error::ConnectionError;
 use super::event::Event;
 use super::extensions::{Extensions, offer};
+use super::guard::Guard;
 use super::ids::ConnectionId;
 use super::manager::ConnectionManager;
 use super::response_timeouts::ResponseTimeouts;
@@ -38,17 +39,21 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     ) -> Result<Extensions, ConnectionError> {
         let Self { table, context, services, half_open, .. } = self;
         let connection = table.get(id)?;
-        if connection.state != ConnectionState::ReqReceived {
-            let (found, wanted) = (connection.state, "ReqReceived");
+        if (connection.state, connection.round()) != (ConnectionState::ReqReceived, Round::Terms) {
+            let (found, wanted) = (connection.state, "ReqReceived, after a handshake");
             return Err(ConnectionError::State { id, tried: "accepted", found, wanted });
         }
         let (place, extensions) = (connection.place, connection.extensions);
+        // If there are two REPs, the first one has said what is agreed upon.
+        let was_agreed = connection.extensions_are_agreed();
+        let offers = if was_agreed { Extensions::NONE } else { extensions };
         let (local, remote) = (connection.local(), connection.remote());
         let failover =
             if connection.alternate_path { Failover::UNSUPPORTED } else { Failover::ACCEPTED };
         let mut room =
             padded(private).map_err(|why| ConnectionError::private_data("reply", why))?;
-        let agreed = offer(&mut room, private.len(), extensions);
+        let agreed = offer(&mut room, private.len(), offers);
+        let agreed = if was_agreed { extensions } else { agreed };
         table.check_free(reply.qpn)?;
         table.set_qpn(reply.qpn, place);
         let connection = table.get(id)?;
@@ -58,6 +63,59 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         connection.send(rep, context);
         connection.wait_to_retry(context);
         Ok(agreed)
+    }
+
+    /// Answers the handshake of a connection whose packets are to be encrypted, with its second message
+    /// (the first REP). `agreed` is what both sides will use of the extensions that the peer asked for.
+    /// The outcome is [`Event::Identified`] or [`Event::Failed`].
+    ///
+    /// # Errors
+    /// When the connection does not exist, is in no handshake, or the message is longer than the 180
+    /// bytes that there are.
+    pub fn answer(
+        &mut self,
+        id: ConnectionId,
+        message: &[u8],
+        agreed: Extensions,
+    ) -> Result<(), ConnectionError> {
+        let Self { table, context, .. } = self;
+        let connection = table.get(id)?;
+        let found = (connection.state, connection.round());
+        if found != (ConnectionState::ReqReceived, Round::Handshake) {
+            let (found, wanted) = (connection.state, "ReqReceived, in a handshake");
+            return Err(ConnectionError::State { id, tried: "answered", found, wanted });
+        }
+        let mut room =
+            padded(message).map_err(|why| ConnectionError::private_data("reply", why))?;
+        if offer(&mut room, message.len(), agreed) != agreed {
+            let why = TooLong { given: message.len(), limit: Rep::PRIVATE_DATA };
+            return Err(ConnectionError::private_data("reply", why));
+        }
+        connection.extensions = agreed;
+        connection.enter(ConnectionState::RepSent, context);
+        let (local, remote) = (connection.local(), connection.remote());
+        let failover =
+            if connection.alternate_path { Failover::UNSUPPORTED } else { Failover::ACCEPTED };
+        // There is no queue pair yet, since the program has not accepted.
+        let nowhere = Reply::new(Qpn::new(0), Psn::new(0));
+        let rep = nowhere.message(local, remote, context.config.guid, failover, &room);
+        connection.send(rep, context);
+        connection.wait_to_retry(context);
+        Ok(())
+    }
+
+    /// Has nobody but the peer end a connection whose packets are encrypted: messages that end it are
+    /// sealed, and those that are not count for nothing.
+    ///
+    /// # Errors
+    /// When the connection does not exist.
+    pub fn guard(
+        &mut self,
+        id: ConnectionId,
+        guard: Box<dyn Guard>,
+    ) -> Result<(), ConnectionError> {
+        self.table.get(id)?.set_guard(guard);
+        Ok(())
     }
 
     /// Notes that the peer's first packet came to the queue pair of an accepted connection. The
@@ -102,8 +160,20 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
     /// Processes an RTU, by which the peer confirms that it has the REP.
     pub(super) fn rtu(&mut self, way: &W, rtu: &Rtu<'_>) {
         let Some(place) = self.known(way, rtu.remote, rtu.local) else { return };
-        let Some(connection) = self.table.at(place) else { return };
+        let Self { table, context, .. } = self;
+        let Some(connection) = table.at(place) else { return };
         match connection.state {
+            ConnectionState::RepSent if connection.round() == Round::Handshake => {
+                self.identified(place, rtu.private.as_bytes());
+            }
+            // A late copy of the RTU that ended the handshake.
+            ConnectionState::RepSent if connection.ends_handshake(rtu) => {
+                connection.answer_duplicate(context);
+            }
+            ConnectionState::ReqReceived if connection.ends_handshake(rtu) => {
+                connection.answer_duplicate(context);
+                connection.wait_for_program(context);
+            }
             ConnectionState::RepSent => self.establish(place, rtu.private.as_bytes()),
             ConnectionState::Established if planted(Bug::TellsOfEachRtu) => {
                 self.establish(place, rtu.private.as_bytes());
@@ -113,6 +183,18 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
             | ConnectionState::TimeWait => self.context.counters.duplicates += 1,
             _ => self.context.counters.stray += 1,
         }
+    }
+
+    /// Takes the end of a handshake, after which the program decides.
+    fn identified(&mut self, place: u32, message: &[u8]) {
+        let Self { table, context, .. } = self;
+        let Some(connection) = table.at(place) else { return };
+        connection.end_handshake();
+        connection.enter(ConnectionState::ReqReceived, context);
+        connection.store_mra(Answered::REQ, context.config.mra_timeout);
+        connection.wait_for_program(context);
+        let (id, message) = (connection.id, message.to_vec());
+        context.events.push_back(Event::Identified { id, message });
     }
 
     /// Processes a REQ, by which a peer requests a connection.
@@ -228,6 +310,10 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         if let Some(connection) = table.at(place) {
             connection.store_mra(Answered::REQ, context.config.mra_timeout);
         }
+        let private = match extensions.encrypt() {
+            true => private.get(..extensions.handshake_len()).unwrap_or(private),
+            false => private,
+        };
         let (way, request, private) = (way.clone(), Box::new(terms), private.to_vec());
         context.events.push_back(Event::Asked { id, way, request, extensions, private });
     }

@@ -25,7 +25,10 @@ impl<W: Clone> Connection<W> {
         let info = AdditionalInfo::new(guid).ok().filter(|_| reason == RejectReason::TIMEOUT);
         let rej = Rej { local, remote, reason, info: info.unwrap_or_default(), ..Rej::default() };
         match self.state {
-            // The peer has not learned this side's communication ID yet.
+            // After a handshake, the peer knows this side's communication ID.
+            ConnectionState::ReqReceived if self.extensions_are_agreed() => {
+                Some(Rej { rejected: Answered::OTHER, ..rej })
+            }
             ConnectionState::ReqReceived => {
                 Some(Rej { local: Rej::default().local, rejected: Answered::REQ, ..rej })
             }
@@ -109,6 +112,10 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let is_meant = connection.transaction == transaction;
         if !is_meant || withdrawn.is_some() && connection.state.was_established() {
             return context.counters.stray += 1;
+        }
+        // The peer of an encrypted connection ends it by a sealed message.
+        if connection.is_guarded() && connection.state.was_established() {
+            return context.counters.not_authentic += 1;
         }
         let reason = rej.reason;
         tracing::debug!(id = %connection.id.comm_id(), %reason, "refused by the peer");

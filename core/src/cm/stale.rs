@@ -10,7 +10,7 @@
 //! |---|---|
 //! | its GUID differs from those of connections that are established by the same way with the same tag | [`Event::Newcomer`]: their peers are asked; the message is processed like any other |
 //! | its GUID, with its communication ID or queue pair, is that of an established connection | [`Event::Claimed`]: that connection's peer is asked; the message is dropped meanwhile, to be repeated, and rejected as stale if the connection is still established then |
-//! | its GUID, with its communication ID or queue pair, is that of a connection in another state | the message is dropped, to be repeated |
+//! | its GUID, with its communication ID or queue pair, is that of a connection in another state, or of one that is encrypted | the message is dropped, to be repeated |
 
 use std::hash::Hash;
 
@@ -45,7 +45,8 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         let Some(connection) = table.at(place) else { return ClaimVerdict::Drop };
         context.counters.claims += 1;
         let (now, verification) = (context.now, context.config.verification);
-        if connection.state != ConnectionState::Established {
+        // Nobody ends an encrypted connection by a message that its peer has not sealed.
+        if connection.state != ConnectionState::Established || connection.is_guarded() {
             return ClaimVerdict::Drop;
         }
         match connection.claimed_at {

@@ -35,7 +35,9 @@ impl ConnectionState {
     /// Whether a connection may go from this state to `next`: the whole state diagram.
     pub const fn may_become(self, next: Self) -> bool {
         match next {
-            Self::ReqSent | Self::ReqReceived => false,
+            // Where packets are to be encrypted, the handshake comes first, and then the terms.
+            Self::ReqSent => matches!(self, Self::RepReceived),
+            Self::ReqReceived => matches!(self, Self::RepSent),
             Self::RepSent => matches!(self, Self::ReqReceived),
             Self::RepReceived => matches!(self, Self::ReqSent),
             Self::Established => matches!(self, Self::RepSent | Self::RepReceived),

@@ -166,7 +166,10 @@ impl<W: Clone + Eq + Hash> Table<W> {
         connection.peer = Some(peer);
         let way = connection.way.clone();
         self.by_peer_id.insert((way.clone(), peer.guid, peer.id), place);
-        self.by_peer_qpn.insert((way, peer.guid, peer.qpn), place);
+        // During a handshake, the peer has no queue pair yet.
+        if peer.qpn != Qpn::new(0) {
+            self.by_peer_qpn.insert((way, peer.guid, peer.qpn), place);
+        }
     }
 
     /// Forgets that a peer's queue pair belongs to a connection.

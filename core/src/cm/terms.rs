@@ -131,7 +131,7 @@ impl Request {
     }
 
     /// Returns the REQ with these terms.
-    pub(super) fn message<'a>(
+    pub(crate) fn message<'a>(
         &self,
         local: CommId,
         ca_guid: CaGuid,

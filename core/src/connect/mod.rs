@@ -1,8 +1,10 @@
 //! The link between the [connection manager](crate::cm) and the [NIC](crate::nic), which know
 //! nothing of each other: what the terms of a connection mean for its queue pairs.
 //!
+//! It also has what a driver needs to know of [encryption](Encrypt), which another crate provides.
+//!
 //! A driver of both carries datagrams from one to the other, by a [`Route`], and changes the state
-//! of queue pairs as events require, by an [`Agreement`]. Nothing in this module has a state.
+//! of queue pairs as events require, by an [`Agreement`].
 //!
 //! | event | what the driver does with its queue pair | what it calls on the manager |
 //! |---|---|---|
@@ -16,7 +18,12 @@
 //! | [`Released`](crate::cm::Event::Released) | reset, or taken down | |
 
 mod agreement;
+mod encryption;
 mod route;
 
 pub use agreement::Agreement;
+pub use encryption::{
+    Answered, Answering, Encrypt, EncryptionError, NotIdentified, Requesting, Seal, Session,
+    clear_of, seal_refusal,
+};
 pub use route::Route;

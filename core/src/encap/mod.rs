@@ -35,4 +35,4 @@ pub use ip_id::IpIdRecovery;
 pub use opener::{Arrival, Opener};
 pub use outer::{Host, Outer, Version};
 pub use path::{Path, PathId};
-pub use run::{Full, Run, Sealed, Segmentation, alone};
+pub use run::{Full, Run, Sealed, Segmentation, alone, frame_len};

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use crate::cipher::Keys;
 use crate::fields::{low16, low32, no_room};
 use crate::wire::{
     Crc, Ethernet, Grh, InetChecksum, IpId, Ipv4, Ipv6, Udp, UdpPort, fold, sum_words,
@@ -37,7 +38,7 @@ pub(super) struct HeaderSums {
 }
 
 /// The outer headers of a path, prepared for copying.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct OuterTemplate {
     outer: Outer,
     /// The headers as bytes, with every length, identification and checksum zero.
@@ -47,6 +48,8 @@ struct OuterTemplate {
     /// kinds that most paths see: data and acknowledgements.
     recent: Cell<CrcPrefix>,
     older: Cell<CrcPrefix>,
+    /// The keys of the connection, if its packets are encrypted.
+    keys: Option<Box<Keys>>,
 }
 
 impl Path {
@@ -80,7 +83,7 @@ impl Path {
         }
         let nothing = Cell::new(CrcPrefix::NONE);
         let (recent, older) = (nothing.clone(), nothing);
-        let around = OuterTemplate { outer, template, sums, recent, older };
+        let around = OuterTemplate { outer, template, sums, recent, older, keys: None };
         Self { id, label: outer.label().unwrap_or(UdpPort(0)), around: Some(Box::new(around)) }
     }
 
@@ -103,9 +106,49 @@ impl Path {
     #[must_use]
     pub fn ecn_capable(self) -> Self {
         match self.around {
-            Some(around) => Self::new(self.id, around.outer.ecn_capable()),
+            Some(around) => {
+                let mut path = Self::new(self.id, around.outer.ecn_capable());
+                if let Some(capable) = &mut path.around {
+                    capable.keys = around.keys;
+                }
+                path
+            }
             None => self,
         }
+    }
+
+    /// Returns the path with packets that are encrypted with these keys from now on. A link, whose
+    /// packets have no outer headers, can't have that: then there is none.
+    #[must_use]
+    pub fn encrypted(mut self, keys: Keys) -> Option<Self> {
+        self.around.as_mut()?.keys = Some(Box::new(keys));
+        Some(self)
+    }
+
+    /// Returns the keys, if packets are encrypted.
+    #[inline(always)]
+    pub(super) fn keys(&self) -> Option<&Keys> {
+        self.around.as_ref().and_then(|around| around.keys.as_deref())
+    }
+
+    /// Takes the keys, if packets are encrypted, for another path of the same connection.
+    pub(crate) fn take_keys(&mut self) -> Option<Box<Keys>> {
+        self.around.as_mut().and_then(|around| around.keys.take())
+    }
+
+    /// Returns the path with the keys of another path of the same connection. `None` for a link, which
+    /// can't have keys.
+    pub(crate) fn with_keys(mut self, keys: Option<Box<Keys>>) -> Option<Self> {
+        if keys.is_some() {
+            self.around.as_mut()?.keys = keys;
+        }
+        Some(self)
+    }
+
+    /// Returns the keys, if packets are encrypted.
+    #[inline]
+    pub fn keys_mut(&mut self) -> Option<&mut Keys> {
+        self.around.as_mut().and_then(|around| around.keys.as_deref_mut())
     }
 
     /// Has packets name another UDP source port from now on. That is possible where the port names

@@ -1,8 +1,9 @@
 //! Encoding packets in a frame: one packet, or a run of packets for segmentation offload.
 
+use crate::cipher::{ENCRYPTED_FROM, Keys, OVERHEAD, TAG_LEN};
 use crate::fields::{low16, low32};
 use crate::payload::Payload;
-use crate::wire::{Crc, Ethernet, Headers, IpId, UdpPort, padding};
+use crate::wire::{Bth, Crc, Ethernet, Headers, IpId, Opcode, UdpPort, padding};
 
 use super::icrc::{ICRC_LEN, STEADY_BTH};
 use super::outer::Version;
@@ -106,7 +107,7 @@ impl Run {
         headers: Headers,
         payload: impl Payload,
     ) -> Result<(), Full> {
-        let len = transport_len(&headers, payload);
+        let len = transport_len(path, &headers, payload);
         let Some(packet) = self.claim(path, frame, len) else { return Err(Full) };
         let id = IpId(self.first_id.0.wrapping_add(((self.packets - 1) & 0xFFFF) as u16));
         lay(path, packet, id, headers, payload);
@@ -177,7 +178,7 @@ pub fn alone(
 ) -> Result<usize, Full> {
     let outer = path.outer();
     let (begin, version) = (outer.len(), outer.version());
-    let end = begin + transport_len(&headers, payload);
+    let end = begin + transport_len(path, &headers, payload);
     let frame = frame.get_mut(..end).filter(|frame| frame.len() <= LONGEST).ok_or(Full)?;
     path.put_template(frame);
     lay(path, frame.split_at_mut(begin).1, id, headers, payload);
@@ -185,15 +186,25 @@ pub fn alone(
     Ok(end)
 }
 
+/// Returns the bytes of a frame with a packet along a path.
+pub fn frame_len(path: &Path, headers: &Headers, payload: impl Payload) -> usize {
+    path.outer().len() + transport_len(path, headers, payload)
+}
+
 /// Returns the bytes of a packet with padding and ICRC.
 #[inline(always)]
-fn transport_len(headers: &Headers, payload: impl Payload) -> usize {
-    headers.len() + payload.len() + padding(payload.len()) + ICRC_LEN
+fn transport_len(path: &Path, headers: &Headers, payload: impl Payload) -> usize {
+    let added = if path.keys().is_some() { OVERHEAD } else { 0 };
+    let whole = headers.len() + payload.len() + added;
+    whole + padding(whole) + ICRC_LEN
 }
 
 /// Encodes a packet in memory of exactly its length.
 #[inline(always)]
 fn lay(path: &Path, packet: &mut [u8], id: IpId, headers: Headers, payload: impl Payload) {
+    if let Some(keys) = path.keys() {
+        return lay_encrypted(path, keys, packet, id, &headers, payload);
+    }
     let bth = headers.bth.with_pad((padding(payload.len()) as u64 & 3) as u8);
     let crc = path.crc(packet.len(), id, bth.steady());
     let (packet, icrc) = packet.split_at_mut(packet.len() - ICRC_LEN);
@@ -204,6 +215,38 @@ fn lay(path: &Path, packet: &mut [u8], id: IpId, headers: Headers, payload: impl
     } else {
         place_summed(packet, headers.len(), payload, crc)
     };
+    icrc.copy_from_slice(&crc.finish().to_le_bytes());
+}
+
+/// Encodes a packet in memory of exactly its length, and encrypts it.
+#[inline(never)]
+fn lay_encrypted(
+    path: &Path,
+    keys: &Keys,
+    packet: &mut [u8],
+    id: IpId,
+    headers: &Headers,
+    payload: impl Payload,
+) {
+    let whole = headers.len() + payload.len() + OVERHEAD;
+    let pad = padding(whole);
+    let bth = headers.bth.with_opcode(Opcode::Encrypted).with_pad((pad as u64 & 3) as u8);
+    let crc = path.crc(packet.len(), id, bth.steady());
+    let (packet, icrc) = packet.split_at_mut(packet.len() - ICRC_LEN);
+    let (sealed, pad) = packet.split_at_mut(whole);
+    pad.fill(0);
+    let (inner, _) = sealed.split_at_mut(whole - TAG_LEN);
+    if let Some((opcode, rest)) = inner.split_at_mut(ENCRYPTED_FROM).1.split_first_mut() {
+        *opcode = headers.bth.opcode().code();
+        let plain = headers.to_bytes();
+        let (plain, _) = plain.split_at(headers.len());
+        let (_, extensions) = plain.split_at(Bth::LEN);
+        let (front, behind) = rest.split_at_mut(extensions.len());
+        front.copy_from_slice(extensions);
+        payload.copy_to(behind);
+    }
+    keys.seal(&bth, sealed);
+    let crc = crc.update(packet.split_at(STEADY_BTH).1);
     icrc.copy_from_slice(&crc.finish().to_le_bytes());
 }
 

@@ -26,6 +26,11 @@ crate::counted! {
         /// Packets dropped because they were not exchanged between the two addresses of the queue
         /// pair's connection.
         pub strangers: u64,
+        /// Packets dropped because they were not what the peer of an encrypted connection sent:
+        /// not encrypted, forged, changed on their way, or of another connection.
+        pub not_authentic: u64,
+        /// Encrypted packets dropped because they had come before, or were too old to tell.
+        pub came_before: u64,
         /// Packets dropped because they were of another partition.
         pub other_partition: u64,
         /// Packets dropped because the queue pair does not have their service or their operation.

@@ -40,6 +40,8 @@ pub enum Operation {
     FetchAdd,
     /// A congestion notification packet (CNP).
     CongestionNotification,
+    /// Any of the others, encrypted.
+    Encrypted,
 }
 
 /// The position of a packet in its message.
@@ -212,6 +214,7 @@ opcodes! {
     RcWriteLastMetadata      = 0xC0: Rc Write Last, Metadata, Rest, receive;
     RcWriteOnlyMetadata      = 0xC1: Rc Write Only, RethMetadata, Any, receive;
     RcAcknowledgeSelective   = 0xC2: Rc Acknowledge Only, AethReport, Any;
+    Encrypted                = 0xC3: Rc Encrypted Only, None, Any;
 }
 
 impl Opcode {
@@ -267,10 +270,11 @@ mod tests {
         for &op in Opcode::ALL {
             let class = match op.info().service {
                 Service::Rc
-                    if matches!(
-                        op.layout(),
-                        Layout::Metadata | Layout::RethMetadata | Layout::AethReport
-                    ) =>
+                    if op == Opcode::Encrypted
+                        || matches!(
+                            op.layout(),
+                            Layout::Metadata | Layout::RethMetadata | Layout::AethReport
+                        ) =>
                 {
                     0xC0
                 }

@@ -42,6 +42,12 @@ impl Prediction {
 }
 
 impl RawBth {
+    /// Takes the bytes of a header.
+    pub(crate) fn of(bth: &Bth) -> Self {
+        let last = bth.last_word().swap_bytes();
+        Self { steady: u64::from_le_bytes(bth.steady()), last }
+    }
+
     /// Takes the first eight and the last four bytes of a header.
     #[inline(always)]
     pub(crate) fn new(steady: [u8; 8], last: [u8; 4]) -> Self {

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use doorbell_core::encap::{Full, ICRC_LEN, Opener, Path, PathId, Version, alone};
+use doorbell_core::encap::{Full, Opener, Path, PathId, Version, alone, frame_len};
 use doorbell_core::nic::{Flow, Inbox, Outbox, receive_frame};
 use doorbell_core::payload::Payload;
-use doorbell_core::wire::{EtherType, Ethernet, Headers, IpId, padding};
+use doorbell_core::wire::{EtherType, Ethernet, Headers, IpId};
 
 use crate::station::addressing::{mac, number_of, path_between};
 
@@ -148,8 +148,7 @@ impl Outbox for Port {
 
 /// Encodes a frame with one packet.
 fn encode(path: &Path, id: IpId, headers: Headers, payload: impl Payload) -> Result<Vec<u8>, Full> {
-    let packet = headers.len() + payload.len() + padding(payload.len()) + ICRC_LEN;
-    let mut frame = vec![0; path.outer().len() + packet];
+    let mut frame = vec![0; frame_len(path, &headers, payload)];
     alone(path, &mut frame, id, headers, payload)?;
     Ok(frame)
 }

@@ -11,6 +11,7 @@ mod copied;
 mod crowd;
 mod datagrams;
 mod devices;
+mod encrypted;
 mod keys;
 mod lossless;
 mod mapped;

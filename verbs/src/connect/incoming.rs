@@ -50,6 +50,16 @@ impl Incoming {
         &self.asked.as_ref().expect("deciding consumes this value").private
     }
 
+    /// Returns what the peer has proved by a handshake: its key, or that it knows the secret. `None`
+    /// if the connection will not be encrypted.
+    ///
+    /// # Panics
+    /// Never panics, for the same reason as [`request`](Self::request).
+    pub fn proved(&self) -> Option<&str> {
+        let asked = self.asked.as_ref().expect("deciding consumes this value");
+        asked.session.as_ref().map(|session| &**session.peer())
+    }
+
     /// Tells whether the request comes from the device at this address. For layers of this
     /// workspace, which must not take a peer's word for who it is.
     ///
@@ -68,8 +78,10 @@ impl Incoming {
     /// long.
     pub fn reject(self, private: &[u8]) -> Result<(), ConnectError> {
         let nic = self.nic.clone();
-        let id = self.decide().id;
-        let reason = RejectReason::CONSUMER;
+        let asked = self.decide();
+        let (id, reason) = (asked.id, RejectReason::CONSUMER);
+        let sealed = asked.session.as_ref().map(|session| session.seal_refusal(private));
+        let private = sealed.as_deref().unwrap_or(private);
         Ok(nic.engine().with(|adapter| adapter.control().manager.reject(id, reason, private))?)
     }
 

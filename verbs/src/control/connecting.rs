@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use doorbell_core::cm::{ConnectionId, Extensions, Reply, Request, Why};
-use doorbell_core::connect::{Agreement, Route};
+use doorbell_core::cipher::Keys;
+use doorbell_core::cm::{self, ConnectionId, Extensions, Reply, Request, Why};
+use doorbell_core::connect::{Agreement, Route, Session};
+use doorbell_core::encap::{Path, PathId};
 use doorbell_core::nic::{self, Change, ChangeError, Sending, State};
 use doorbell_core::wire::cm::{
     CmPort, InitiatorDepth, IpCm, IpPair, RejectReason, ResponderResources,
@@ -30,11 +32,20 @@ impl Control {
         let mut request = proposal(link, &way, target.service, psn).within(self.connect_timeout);
         request.mtu = self.mtu;
         let way = self.way(Route::new(way));
-        let id = self.manager.connect(way.clone(), &request, private)?;
+        let (id, shaking) = self.request(&way, &request, private, false)?;
         link.set_state(ConnectionState::Connecting);
         let (answer, answered) = oneshot::channel();
-        let private = private.into();
-        let outgoing = Outgoing { request, way, target, private, answer, again: false };
+        let outgoing = Outgoing {
+            request,
+            way,
+            target,
+            private: private.into(),
+            answer,
+            again: false,
+            shaking,
+            in_the_clear: false,
+            may_be_clear: !self.encryption.is_required(),
+        };
         self.insert_outgoing(id, link.clone(), Box::new(outgoing));
         Ok(answered)
     }
@@ -54,16 +65,19 @@ impl Control {
             return;
         }
         tracing::debug!(qpn = %link.qpn, mtu = outgoing.request.mtu.bytes(), "asks again");
-        let Outgoing { request, way, private, .. } = &*outgoing;
-        match self.manager.connect(way.clone(), request, private) {
-            Ok(id) => self.insert_outgoing(id, link, outgoing),
+        let Outgoing { request, way, private, in_the_clear, .. } = &*outgoing;
+        match self.request(way, request, private, *in_the_clear) {
+            Ok((id, shaking)) => {
+                outgoing.shaking = shaking;
+                self.insert_outgoing(id, link, outgoing);
+            }
             Err(why) => {
                 link.end(Ending::of(Why::Refused {
                     reason: RejectReason::INVALID_MTU,
                     info: Vec::new(),
                     private: Vec::new(),
                 }));
-                let _ = outgoing.answer.send(Err(why.into()));
+                let _ = outgoing.answer.send(Err(why));
             }
         }
     }
@@ -76,7 +90,7 @@ impl Control {
         peer: String,
         private: &[u8],
     ) -> Result<Answered, ConnectError> {
-        let ConnectionRequest { id, way, request, extensions, .. } = asked;
+        let ConnectionRequest { id, way, request, extensions, mut session, .. } = asked;
         let reply = Reply {
             flow_control: !link.terms.shares_receives,
             srq: link.terms.shares_receives,
@@ -85,7 +99,10 @@ impl Control {
         };
         let agreement = Agreement::responders(&request, &reply);
         let target = Target { peer, service: request.service };
-        let connection = self.connection(link, (&agreement, id), &way, extensions);
+        let keys = session.as_mut().and_then(Session::take_keys);
+        let connection = self.connection(link, (&agreement, id), &way, (extensions, keys));
+        let sealed = session.as_ref().map(|session| session.seal_reply(&reply, private));
+        let private = sealed.as_deref().unwrap_or(private);
         let receives = Change::ReadyToReceive(Box::new(connection));
         let changed = self
             .nic
@@ -93,7 +110,13 @@ impl Control {
             .and_then(|()| self.nic.change(link.qpn, receives));
         let accepted = changed
             .map_err(ConnectError::from)
-            .and_then(|()| self.manager.accept(id, &reply, private).map_err(ConnectError::from));
+            .and_then(|()| self.manager.accept(id, &reply, private).map_err(ConnectError::from))
+            .and_then(|agreed| {
+                if let Some(session) = &session {
+                    self.manager.guard(id, session.guard())?;
+                }
+                Ok(agreed)
+            });
         let extensions = accepted.inspect_err(|_| {
             let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
         })?;
@@ -134,9 +157,9 @@ impl Control {
         link: &Link,
         (agreement, id): (&Agreement, ConnectionId),
         way: &Way,
-        extensions: Extensions,
+        (extensions, keys): (Extensions, Option<Keys>),
     ) -> Result<(), ChangeError> {
-        let connection = self.connection(link, (agreement, id), way, extensions);
+        let connection = self.connection(link, (agreement, id), way, (extensions, keys));
         self.nic.change(link.qpn, agreement.init(link.terms.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
         self.nic.change(link.qpn, self.sending(agreement, extensions))?;
@@ -151,9 +174,14 @@ impl Control {
         link: &Link,
         (agreement, id): (&Agreement, ConnectionId),
         way: &Way,
-        extensions: Extensions,
+        (extensions, keys): (Extensions, Option<Keys>),
     ) -> nic::Connection {
         let path = self.path(link, way);
+        let path = match keys {
+            // What encrypts is a network, whose packets have outer headers.
+            Some(keys) => path.encrypted(keys).unwrap_or_else(|| Path::link(PathId(0))),
+            None => path,
+        };
         let peer_guid = self.manager.peer(id);
         nic::Connection { peer_guid, ..agreement.connection(path, extensions) }
     }
@@ -173,21 +201,39 @@ pub(crate) fn replied(
     (id, reply, extensions): (ConnectionId, &Reply, Extensions),
     private: Vec<u8>,
 ) {
+    // If the connection has come to an end since, the event that follows says why.
+    if control.manager.state(id) != Some(cm::ConnectionState::RepReceived) {
+        return;
+    }
     let entry = control.connections.0.get_mut(&id);
     let Some((link, stage)) = entry
         .map(|entry| (entry.link.clone(), std::mem::replace(&mut entry.stage, Stage::Decided)))
     else {
         return;
     };
-    let Stage::Asked(outgoing) = stage else { return };
+    let Stage::Asked(mut outgoing) = stage else { return };
+    let opened = control.open_reply(id, &mut outgoing, reply, private);
+    if opened.is_err() && outgoing.may_be_clear && !extensions.encrypt() {
+        // The peer does not encrypt, and need not: it is asked again, in the clear.
+        let _ = control.manager.reject(id, RejectReason::CONSUMER, &[]);
+        (outgoing.in_the_clear, outgoing.again) = (true, true);
+        if let Some(entry) = control.connections.0.get_mut(&id) {
+            entry.stage = Stage::Asked(outgoing);
+        }
+        return;
+    }
     let Outgoing { request, way, target, answer, .. } = *outgoing;
     let agreement = Agreement::requesters(&request, reply);
-    let ready = control
-        .ready(&link, (&agreement, id), &way, extensions)
-        .map_err(|why| not_ready(&link, why, target));
-    let ready = ready.and_then(|()| Ok(control.manager.ready(id, &[])?));
+    let ready = opened.and_then(|(private, mut session)| {
+        let keys = session.as_mut().and_then(Session::take_keys);
+        control
+            .ready(&link, (&agreement, id), &way, (extensions, keys))
+            .map_err(|why| not_ready(&link, why, target))?;
+        control.manager.ready(id, &[])?;
+        Ok(private)
+    });
     let _ = match ready {
-        Ok(()) => {
+        Ok(private) => {
             tracing::debug!(qpn = %link.qpn, peer = %reply.qpn, "connected");
             link.set_state(ConnectionState::Connected);
             answer.send(Ok(private.into()))

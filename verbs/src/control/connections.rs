@@ -9,6 +9,7 @@ use doorbell_core::wire::PathMtu;
 use doorbell_core::wire::cm::RejectReason;
 use tokio::sync::oneshot;
 
+use super::encryption::{Shaking, may_be_clear};
 use crate::error::{ConnectError, Target};
 use crate::link::{Ending, Link, Private, Way};
 
@@ -50,6 +51,12 @@ pub(super) struct Outgoing {
     /// Whether the peer has refused the proposed packet size, and will be asked again with the
     /// smaller one that the request has now.
     pub again: bool,
+    /// How far its handshake has come.
+    pub shaking: Shaking,
+    /// Whether the peer does not encrypt, and is asked in the clear.
+    pub in_the_clear: bool,
+    /// Whether the connection may be in the clear if the peer does not encrypt.
+    pub may_be_clear: bool,
 }
 
 /// A connection that this side has accepted, until its peer has confirmed it.
@@ -77,9 +84,25 @@ impl ConnectionTable {
             (outgoing.request.mtu, outgoing.again) = (mtu, true);
             return;
         }
+        let why = match &mut entry.stage {
+            Stage::Asked(outgoing) => match outgoing.refused(why) {
+                Some(why) => why,
+                None => return,
+            },
+            _ => why,
+        };
         entry.link.end(Ending::of(why.clone()));
         if let Some((answer, target)) = entry.decide() {
             let _ = answer.send(Err(ConnectError::of(why, target)));
+        }
+    }
+
+    /// Tells the waiting task that its connection can't be established, for a reason of this side's.
+    pub fn fail(&mut self, id: ConnectionId, why: ConnectError) {
+        let Some(entry) = self.0.get_mut(&id) else { return };
+        tracing::debug!(qpn = %entry.link.qpn, %why, "no connection");
+        if let Some((answer, _)) = entry.decide() {
+            let _ = answer.send(Err(why));
         }
     }
 
@@ -97,6 +120,23 @@ impl ConnectionTable {
             let Target { peer, service } = target;
             let _ = answer.send(Err(ConnectError::GivenUp { peer, service }));
         }
+    }
+}
+
+impl Outgoing {
+    /// Takes the reason why the connection was not established. Returns it as the program is to see
+    /// it; or none if the peer does not encrypt, need not, and will be asked in the clear.
+    fn refused(&mut self, why: Why) -> Option<Why> {
+        let Why::Refused { reason, info, private } = why else { return Some(why) };
+        let private = match &self.shaking {
+            Shaking::Ended(session) => session.open_refusal(&private).unwrap_or_default(),
+            Shaking::Begun(_) if self.may_be_clear && may_be_clear(reason) => {
+                (self.in_the_clear, self.again) = (true, true);
+                return None;
+            }
+            _ => private,
+        };
+        Some(Why::Refused { reason, info, private })
     }
 }
 

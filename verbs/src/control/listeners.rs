@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use doorbell_core::cm::{ConnectionId, Extensions, Request};
+use doorbell_core::connect::Session;
 use doorbell_core::wire::cm::{RejectReason, TransportService};
 use doorbell_core::wire::{PathMtu, ServiceId};
 use tokio::sync::oneshot;
@@ -21,6 +22,8 @@ pub(crate) struct ConnectionRequest {
     pub request: Box<Request>,
     pub extensions: Extensions,
     pub private: Private,
+    /// What a handshake has settled, if the connection is encrypted.
+    pub session: Option<Session>,
 }
 
 /// The services that this NIC listens to.
@@ -70,18 +73,26 @@ pub(super) struct Service {
 impl Listeners {
     /// Hands a request to the listener of its service, or returns the reason to reject the request.
     pub fn ask(&mut self, asked: ConnectionRequest, mtu: PathMtu) -> Result<(), RejectReason> {
-        if asked.request.transport != TransportService::RELIABLE {
-            return Err(RejectReason::INVALID_TRANSPORT);
-        }
-        if asked.request.mtu > mtu {
-            return Err(RejectReason::INVALID_MTU);
-        }
-        let service = asked.request.service;
-        let listener = self.0.get(&service).ok_or(RejectReason::INVALID_SERVICE_ID)?;
+        let listener = self.can_ask(&asked.request, mtu)?;
         locked(&listener.requests.undecided).push_back(asked);
         fence(Ordering::SeqCst);
         listener.requests.waiting.wake_all();
         Ok(())
+    }
+
+    /// Finds the listener of a request, or returns the reason to reject the request.
+    pub(super) fn can_ask(
+        &self,
+        request: &Request,
+        mtu: PathMtu,
+    ) -> Result<&Service, RejectReason> {
+        if request.transport != TransportService::RELIABLE {
+            return Err(RejectReason::INVALID_TRANSPORT);
+        }
+        if request.mtu > mtu {
+            return Err(RejectReason::INVALID_MTU);
+        }
+        self.0.get(&request.service).ok_or(RejectReason::INVALID_SERVICE_ID)
     }
 
     /// Removes a request that the peer has given up, or that was rejected.

@@ -23,6 +23,7 @@ impl Control {
         while let Some(event) = self.manager.event() {
             self.handle_manager_event(event);
         }
+        self.answer_waiting();
         while let Some(datagram) = self.unsent.take().or_else(|| self.manager.transmit()) {
             let path = self.paths.alone(&datagram.way);
             if self.nic.manage(path, datagram.bytes).is_err() {
@@ -45,13 +46,11 @@ impl Control {
     fn handle_manager_event(&mut self, event: cm::Event<Way>) {
         match event {
             cm::Event::Asked { id, way, request, extensions, private } => {
-                let asked =
-                    ConnectionRequest { id, way, request, extensions, private: private.into() };
-                if let Err(reason) = self.listeners.ask(asked, self.mtu) {
-                    // The request was made just now, and is undecided: it can be rejected.
-                    let _ = self.manager.reject(id, reason, &[]);
-                }
+                let (private, session) = (private.into(), None);
+                self.asked(ConnectionRequest { id, way, request, extensions, private, session });
             }
+            cm::Event::Shaken { id, extensions, message } => self.shaken(id, extensions, &message),
+            cm::Event::Identified { id, message } => self.identified(id, &message),
             cm::Event::Replied { id, reply, extensions, private } => {
                 replied(self, (id, &reply, extensions), private);
             }
@@ -60,6 +59,7 @@ impl Control {
             }
             cm::Event::Failed { id, why } => {
                 self.listeners.forget(id);
+                self.handshakes.forget(id);
                 self.connections.failed(id, why);
             }
             cm::Event::Ended { id, why } => {
@@ -78,6 +78,7 @@ impl Control {
             cm::Event::Newcomer { way, qpn } => self.nic.suspect(&way.path(PathId(0)), qpn),
             cm::Event::Released { id, .. } => {
                 self.listeners.forget(id);
+                self.handshakes.forget(id);
                 self.released(id);
                 self.remove_dropped();
             }

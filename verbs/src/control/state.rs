@@ -17,7 +17,9 @@ use doorbell_transports::sharing::Membership;
 use tokio::sync::broadcast;
 
 use super::connections::{ConnectionTable, Manager};
+use super::encryption::Encryption;
 use super::grants::Grants;
+use super::handshakes::Handshakes;
 use super::lingering::Lingering;
 use super::listeners::Listeners;
 use super::operations::ControlQueue;
@@ -47,6 +49,10 @@ pub(crate) struct Control {
     pub links: HashMap<Qpn, Arc<Link>>,
     pub readers: HashMap<CompletionQueueId, Arc<ReaderWaker>>,
     pub connections: ConnectionTable,
+    /// How connections over a network are encrypted.
+    pub encryption: Encryption,
+    /// The handshakes of connections that peers request.
+    pub(super) handshakes: Handshakes,
     pub listeners: Listeners,
     pub events: broadcast::Sender<AsyncEvent>,
     /// The memory that peers have granted, and the tasks that wait for grants.
@@ -111,6 +117,8 @@ pub(crate) struct ControlConfig {
     pub connect_timeout: Duration,
     /// How connections share the network.
     pub sharing_network: NetworkSharing,
+    /// How connections over a network are encrypted.
+    pub encryption: Encryption,
 }
 
 impl Control {
@@ -134,6 +142,8 @@ impl Control {
             links: HashMap::new(),
             readers: HashMap::new(),
             connections: ConnectionTable::default(),
+            encryption: config.encryption,
+            handshakes: Handshakes::default(),
             listeners: Listeners::default(),
             events: broadcast::Sender::new(EVENTS),
             grants: Grants::default(),
@@ -166,6 +176,7 @@ impl Control {
             patience: Duration::ZERO,
             connect_timeout: Duration::ZERO,
             sharing_network: NetworkSharing { congestion: false, ecn: false, paths: 1 },
+            encryption: Encryption::OFF,
         };
         Ok(Self::new(nic, manager, completions, config))
     }

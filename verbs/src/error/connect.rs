@@ -67,6 +67,29 @@ pub enum ConnectError {
         /// The service that was asked for.
         service: ServiceId,
     },
+    /// The handshake that goes before an encrypted connection has come to nothing.
+    #[error("agreeing on keys: {0}")]
+    Handshake(Box<dyn Error + Send + Sync>),
+    /// The peer does not encrypt, and connections of this side must be encrypted.
+    #[error(
+        "{peer} answered for service {service} in the clear, and connections must be encrypted here:          configure encryption there, or say here that it is offered and not required"
+    )]
+    NotEncrypted {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
+    /// A reply was not the peer's.
+    #[error(
+        "somebody has changed or forged the reply of {peer} for service {service}: ask again, by a          network that nobody else can write to"
+    )]
+    Forged {
+        /// The peer's address.
+        peer: String,
+        /// The service that was asked for.
+        service: ServiceId,
+    },
     /// A party to the connection has not answered in time.
     #[error(
         "{} for {waited:.1?} {}{}",
@@ -224,6 +247,13 @@ fn hint(reason: RejectReason) -> &'static str {
         RejectReason::NO_RESOURCES => {
             "; its NIC has as many queue pairs as it may (its Config::queue_pairs), some of which may \
              rest after their connections have ended, or too many others ask at this moment"
+        }
+        RejectReason::UNENCRYPTED => {
+            "; connections must be encrypted there: configure encryption here, too"
+        }
+        RejectReason::NOT_TRUSTED => {
+            "; it has refused the handshake: is this side's key among those that may connect, and is \
+             the secret the same?"
         }
         RejectReason::INVALID_MTU => "; it was asked for packets of every size, down to 256 bytes",
         _ => "",

@@ -7,6 +7,7 @@ use doorbell_transports::Device;
 
 use super::config::{Config, Progress};
 use super::handle::Nic;
+use crate::control::Encryption;
 use crate::error::OpenError;
 
 /// A builder of NICs. Every setting has a default, and [`open`](Self::open) opens the device.
@@ -148,6 +149,11 @@ impl NicBuilder {
     /// Sets how long the numbers of a connection that has ended [rest](Config::time_wait).
     pub fn time_wait(self, time: Duration) -> Self {
         Self(Config { time_wait: time, ..self.0 })
+    }
+
+    /// Sets the [encryption](Config::encryption) of connections; none by default.
+    pub fn encryption(self, encryption: impl Into<Encryption>) -> Self {
+        Self(Config { encryption: encryption.into(), ..self.0 })
     }
 
     /// Sets the [seed](Config::seed) of the numbers that nobody must guess, for tests that are

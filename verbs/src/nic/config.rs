@@ -6,6 +6,8 @@ use doorbell_core::cm;
 use doorbell_core::nic::KeepAlive;
 use doorbell_core::wire::CaGuid;
 
+use crate::control::Encryption;
+
 /// The thread or task that runs the NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -99,6 +101,11 @@ pub struct Config {
     /// `packet-v2`; on others, and without selective repeat, there is one route, which the NIC's
     /// log tells (`RUST_LOG=doorbell_verbs=warn`).
     pub paths: u8,
+    /// The encryption of connections over a network: none by default. It is made by the crate
+    /// `doorbell-secure`. Over shared memory, where the kernel says which user and process the peer
+    /// is, nothing is encrypted.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub encryption: Encryption,
     /// How long the numbers of a connection that has ended are not used again: longer than any of
     /// its packets may be under way. Zero is allowed, on networks that keep no packet.
     pub time_wait: Duration,
@@ -126,6 +133,7 @@ impl Default for Config {
             congestion_control: true,
             ecn_to_standard_peers: false,
             paths: 1,
+            encryption: Encryption::OFF,
             connect_timeout: unconfirmed,
             accept_timeout: undecided,
             time_wait,

@@ -19,7 +19,7 @@ use super::handle::Nic;
 use super::joining::Joining;
 use super::names::find_own;
 use crate::adapter::{Adapter, DeviceAdapter};
-use crate::control::{Control, ControlConfig, ControlQueue, NetworkSharing};
+use crate::control::{Control, ControlConfig, ControlQueue, Encryption, NetworkSharing};
 use crate::error::OpenError;
 use crate::progress::{Pacing, ProgressEngine, WatchTimer};
 
@@ -108,6 +108,10 @@ impl Nic {
             let why = "several routes need selective repeat and a device that sends from any port";
             tracing::warn!(paths = config.paths, "one route is used: {why}");
         }
+        let encryption = match lossless {
+            true => Encryption::OFF,
+            false => config.encryption.clone(),
+        };
         let seeds = Seeds::new(config.seed);
         let core = nic::Config {
             queue_pairs: config.queue_pairs,
@@ -134,10 +138,13 @@ impl Nic {
             // The peer has the busy time to answer a probe, and the NIC reads its clock only now
             // and then.
             verification: config.keep_alive.busy.saturating_mul(5) / 4,
-            extensions: match config.selective_repeat {
-                true => Extensions::ALL,
-                false => Extensions::WRITE_WITH_METADATA,
-            },
+            extensions: Extensions::WRITE_WITH_METADATA
+                | if config.selective_repeat {
+                    Extensions::SELECTIVE_REPEAT
+                } else {
+                    Extensions::NONE
+                }
+                | encryption.offers(),
             ..cm::Config::new(seeds.seed(0)?.guid())
         };
         let manager = ConnectionManager::new(manager, seeds.seed(1)?)?;
@@ -151,6 +158,7 @@ impl Nic {
                 ecn: config.ecn_to_standard_peers,
                 paths: if labels { config.paths } else { 1 },
             },
+            encryption,
         };
         let control = Control::new(nic, manager, completions, control_config);
         let operations = control.operations.clone();

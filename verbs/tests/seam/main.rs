@@ -9,6 +9,7 @@ mod common;
 mod data;
 mod datagrams;
 mod dropping;
+mod encrypted;
 mod errors;
 mod events;
 mod exchange;

@@ -3,16 +3,22 @@
 
 use std::time::Duration;
 
-use crate::encap::{Host, PathId};
+use crate::cipher::Unopened;
+use crate::encap::{Host, Path, PathId};
 use crate::nic::adapter::nic::{Nic, find};
 use crate::nic::device::flow::Flow;
 use crate::nic::device::inbox::Inbox;
 use crate::nic::device::receive::by_row;
 use crate::nic::keep_alive::peers::SuspicionReason;
 use crate::nic::requests::event::Event;
+use crate::nic::state::common::Common;
+use crate::nic::state::queue_pair::QueuePair;
 use crate::payload::Payload;
 use crate::time::Time;
-use crate::wire::{AfterBth, Bth, Malformed, OpcodeInfo, Operation, Packet, Qpn, RawBth, Service};
+use crate::wire::{
+    AfterBth, Bth, Headers, Malformed, Opcode, OpcodeInfo, Operation, Packet, PathMtu, Qpn, RawBth,
+    Service,
+};
 
 /// The shortest time between two ICMP messages about closed ports that are processed. Those that
 /// come sooner are dropped.
@@ -37,24 +43,107 @@ impl Nic {
             common.counters.other_partition += 1;
             return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
         }
-        pair.note_heard(common);
+        if pair.encrypts() {
+            return self.open(flow, packet);
+        }
+        if !pair.deliver(flow, packet, info, common) {
+            self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
+        }
+    }
+
+    /// Opens a packet for a queue pair whose packets are encrypted, and hands what was in it to the
+    /// queue pair. It is opened into memory of the NIC, so that nobody reads what is not authentic.
+    #[inline(never)]
+    fn open<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
+        let Self { common, pairs, numbers, opened, .. } = self;
+        let bth = packet.headers.bth;
+        let Some(pair) = find(pairs, *numbers, bth.destination()) else { return };
+        let keys = pair.path.as_mut().and_then(Path::keys_mut);
+        let (Some(keys), Some(sealed)) = (keys, packet.payload.as_bytes()) else { return };
+        if bth.opcode() != Opcode::Encrypted {
+            common.counters.not_authentic += 1;
+            return;
+        }
+        if opened.is_empty() {
+            *opened = vec![0; LONGEST_OPENED].into();
+        }
+        keys.renew_if_due();
+        let inner = match keys.open(&bth, sealed, opened) {
+            Ok((code, behind)) => Inner::of(&bth, code, behind),
+            Err(Unopened::CameBefore) => {
+                common.counters.came_before += 1;
+                return;
+            }
+            Err(_) => {
+                common.counters.not_authentic += 1;
+                return;
+            }
+        };
+        pair.note_way(flow, common);
+        match inner {
+            Ok(inner) if pair.take_fast_path(inner.bth, inner.behind, common) => {}
+            Ok(Inner { packet, .. }) => {
+                let info = packet.headers.bth.opcode().info();
+                pair.deliver(flow, &packet, *info, common);
+            }
+            Err(why) => self.malformed(why),
+        }
+    }
+}
+
+/// The longest that an opened packet may be: its opcode, its extension headers, its payload.
+const LONGEST_OPENED: usize = 1 + Headers::MAX_LEN + PathMtu::Mtu4096.bytes();
+
+/// A packet that was encrypted: at a glance, and parsed.
+struct Inner<'b> {
+    bth: RawBth,
+    behind: &'b [u8],
+    packet: Packet<&'b [u8]>,
+}
+
+impl<'b> Inner<'b> {
+    /// Takes the packet's opcode, and what is behind it.
+    fn of(bth: &Bth, code: u8, behind: &'b [u8]) -> Result<Self, Malformed> {
+        let opcode = Opcode::from_code(code)
+            .filter(|opcode| *opcode != Opcode::Encrypted)
+            .ok_or(Malformed::Opcode(code))?;
+        let bth = bth.with_opcode(opcode).with_pad(0);
+        let packet = behind.parse(bth, opcode.layout())?;
+        Ok(Self { bth: RawBth::of(&bth), behind, packet })
+    }
+}
+
+impl QueuePair {
+    /// Takes a packet that came by the connection, and is authentic if its packets are encrypted.
+    /// Returns false if it is of a service that the queue pair does not have.
+    #[inline(always)]
+    fn deliver<P: Payload>(
+        &mut self,
+        flow: Flow<'_>,
+        packet: &Packet<P>,
+        info: OpcodeInfo,
+        common: &mut Common,
+    ) -> bool {
+        self.note_heard(common);
         if let Flow::Network(_, outer) = flow
             && outer.is_marked()
         {
-            pair.note_mark(info, common);
+            self.note_mark(info, common);
         }
-        if info.operation == Operation::CongestionNotification && pair.service() != Service::Ud {
-            return pair.notified(common);
+        if info.operation == Operation::CongestionNotification && self.service() != Service::Ud {
+            self.notified(common);
+            return true;
         }
-        if info.service != pair.service() {
+        if info.service != self.service() || info.operation == Operation::Encrypted {
             common.counters.wrong_service += 1;
-            return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
+            return false;
         }
         match info.service {
-            Service::Ud => pair.receive_datagram(flow, packet, common),
-            _ if info.is_response() => pair.receive_response(packet, info, common),
-            _ => pair.receive_request(packet, info, common),
+            Service::Ud => self.receive_datagram(flow, packet, common),
+            _ if info.is_response() => self.receive_response(packet, info, common),
+            _ => self.receive_request(packet, info, common),
         }
+        true
     }
 }
 

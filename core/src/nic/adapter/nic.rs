@@ -46,6 +46,8 @@ pub struct Nic {
     pub(super) fired_timers: Vec<u32>,
     /// The time from which the next ICMP message about a closed port is processed.
     pub(super) port_closed_again: Time,
+    /// Where packets are opened that are encrypted; empty until one comes.
+    pub(super) opened: Box<[u8]>,
 }
 
 impl fmt::Debug for Nic {
@@ -115,6 +117,7 @@ impl Nic {
             no_receives: EmptyRing::new(),
             fired_timers: Vec::new(),
             port_closed_again: Time::ZERO,
+            opened: Box::default(),
         };
         made.grow(most.min(FIRST_PLACES));
         Ok(made)

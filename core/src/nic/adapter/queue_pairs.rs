@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
+use crate::cipher::Keys;
 use crate::common::random::take_at_random;
 use crate::encap::Path;
 use crate::nic::adapter::completion_queues::check_depth;
@@ -168,6 +169,14 @@ impl Nic {
     /// The state of a queue pair.
     pub fn state(&self, qpn: Qpn) -> Option<State> {
         self.look_at(qpn).map(|pair| pair.state)
+    }
+
+    /// Has a queue pair encrypt what it sends with the next key from now on. The peer follows. Returns
+    /// whether there is such a queue pair, and its packets are encrypted.
+    pub fn renew_keys(&mut self, qpn: Qpn) -> bool {
+        let pair = find(&mut self.pairs, self.numbers, qpn);
+        let keys = pair.and_then(|pair| pair.path.as_mut()).and_then(Path::keys_mut);
+        keys.map(Keys::renew).is_some()
     }
 
     /// Returns the sequence number of the next request packet that a queue pair expects from its

@@ -39,7 +39,7 @@ impl QueuePair {
             _ if flow.number() == self.known_flow => true,
             Flow::Link(link) => {
                 let ours = link == path.id();
-                if ours {
+                if ours && !self.encrypts() {
                     self.known_flow = flow.number();
                 }
                 ours
@@ -49,15 +49,28 @@ impl QueuePair {
                 let ours = path.outer().hosts() == (destination, source);
                 if ours {
                     // Packets that are marked have a flow of their own, and are always looked at.
-                    if !outer.is_marked() {
+                    // Where packets are encrypted, a flow proves nothing.
+                    if !outer.is_marked() && !self.encrypts() {
                         self.known_flow = number;
                     }
-                    if path.outer().ethernet().destination != outer.ethernet().source {
+                    if path.outer().ethernet().destination != outer.ethernet().source
+                        && !self.encrypts()
+                    {
                         common.raise(Event::PathChanged(qpn), &mut self.path_changed_pending);
                     }
                 }
                 ours
             }
+        }
+    }
+
+    /// Notes the way by which a packet came that is authentic: the peer may have moved.
+    pub fn note_way(&mut self, flow: Flow<'_>, common: &mut Common) {
+        let qpn = self.number();
+        if let (Flow::Network(_, outer), Some(path)) = (flow, &self.path)
+            && path.outer().ethernet().destination != outer.ethernet().source
+        {
+            common.raise(Event::PathChanged(qpn), &mut self.path_changed_pending);
         }
     }
 

@@ -98,9 +98,10 @@ impl QueuePair {
         self.peer_qpn = connection.peer;
         self.peer_guid = connection.peer_guid.unwrap_or(CaGuid(0));
         self.mtu = connection.mtu;
-        self.known_flow = 0;
         self.responder.start(&connection, lossless);
-        self.path = Some(connection.path);
+        let mut path = connection.path;
+        self.known_flow = path.keys_mut().map_or(0, |_| Self::ENCRYPTED_FLOW);
+        self.path = Some(path);
     }
 
     /// Goes back to the reset state, to which there is a transition from every other. The caller
@@ -157,9 +158,12 @@ impl QueuePair {
 
     /// Has packets take another path from now on.
     pub fn redirect(&mut self, path: Path, common: &mut Common) {
-        self.known_flow = 0;
         let ecn = self.path.as_ref().is_some_and(Path::is_ecn_capable);
-        self.path = Some(if ecn { path.ecn_capable() } else { path });
+        let keys = self.path.as_mut().and_then(Path::take_keys);
+        self.known_flow = keys.as_ref().map_or(0, |_| Self::ENCRYPTED_FLOW);
+        let path = if ecn { path.ecn_capable() } else { path };
+        // A network's path stays one, so its keys are never lost: nothing is sent in the clear.
+        self.path = path.with_keys(keys);
         if let Some(paths) = self.requester.paths.take() {
             self.take_paths(*paths);
         }

@@ -22,7 +22,19 @@ impl QueuePair {
         behind: impl AfterBth,
         common: &mut Common,
     ) -> bool {
-        if !self.is_known_flow(flow) || bth.psn() != self.responder.expected_psn {
+        self.is_known_flow(flow) && self.take_fast_path(bth, behind, common)
+    }
+
+    /// Takes a packet that is known to come by the connection, if it is one for the fast path.
+    /// Returns whether it was.
+    #[inline(always)]
+    pub fn take_fast_path(
+        &mut self,
+        bth: RawBth,
+        behind: impl AfterBth,
+        common: &mut Common,
+    ) -> bool {
+        if bth.psn() != self.responder.expected_psn {
             return false;
         }
         if bth.is(self.expected_likeness) {

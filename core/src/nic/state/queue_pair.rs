@@ -60,8 +60,8 @@ pub(crate) struct QueuePair {
     pub heard_at: Time,
     /// The probe that is under way, if the program has [asked](crate::nic::Nic::probe) for one.
     pub probe: Option<Probe>,
-    /// The number of the flow whose addresses were last found to be those of the connection, or 0,
-    /// which is no flow's number.
+    /// The number of the flow whose addresses were last found to be those of the connection; or 0,
+    /// which is no flow's number; or [`ENCRYPTED_FLOW`](Self::ENCRYPTED_FLOW), which is none, either.
     pub known_flow: u64,
     pub path: Option<Path>,
     pub requester: Requester,
@@ -158,6 +158,16 @@ impl QueuePair {
     /// queues.
     pub fn is_deserted(&self) -> bool {
         self.requester.is_deserted() && self.responder.is_deserted()
+    }
+
+    /// Stands in place of a flow where packets are encrypted: then a flow proves nothing. Flows of
+    /// networks are numbered from one on, and links from the greatest number down.
+    pub const ENCRYPTED_FLOW: u64 = 1 << 62;
+
+    /// Whether the packets of the connection are encrypted, and so others count for nothing.
+    #[inline(always)]
+    pub fn encrypts(&self) -> bool {
+        self.known_flow == Self::ENCRYPTED_FLOW
     }
 
     /// Whether a flow is known to be that of the connection.

@@ -218,6 +218,8 @@ named_code! {
         INVALID_CLASS_VERSION = 31, "the class version is not spoken";
         INVALID_FLOW_LABEL = 32, "the primary path's flow label is refused";
         INVALID_ALTERNATE_FLOW_LABEL = 33, "the alternate path's flow label is refused";
+        UNENCRYPTED = 0xD001, "its connections must be encrypted";
+        NOT_TRUSTED = 0xD002, "the handshake for encryption was refused";
     }
 
     /// The status of a request to resolve a service ID.

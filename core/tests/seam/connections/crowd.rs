@@ -483,6 +483,7 @@ impl Crowd {
             }
             // The peers of what stands are not asked here: the rest is ended when the run is over.
             Event::Claimed { .. } | Event::Newcomer { .. } => {}
+            Event::Shaken { .. } | Event::Identified { .. } => panic!("nobody encrypts"),
             Event::Released { id, qpn } => {
                 let entry = process.ledger.remove(&id).expect("released once");
                 assert_eq!(qpn, entry.qpn);

@@ -3,6 +3,7 @@
 
 mod common;
 mod crowd;
+mod encrypted;
 mod exchange;
 mod extensions;
 mod faults;

@@ -400,6 +400,7 @@ impl Program {
                 let qpn = self.links[&id].pair.qpn;
                 fabric.nic(self.node).probe(qpn);
             }
+            Event::Shaken { .. } | Event::Identified { .. } => panic!("nobody encrypts"),
             Event::Newcomer { way, qpn } => {
                 let path = fabric.path_along(&way);
                 fabric.nic(self.node).suspect(&path, qpn);
