@@ -91,6 +91,7 @@
 //! | [`splitc`] | Split-C: one program in several processes that share memory |
 //! | [`collectives`] | barriers, broadcasts, reductions, for groups over any of these |
 //! | [`verbs`] | the layer below all of them: registered memory, queue pairs, completions |
+//! | `secure` | keys, and whom they let in: encrypted connections |
 //! | [`job`] | how the processes of a program find each other |
 //! | [`logp`] | measures what a message costs, on any layer |
 //! | [`transports`], [`protocol`] | devices; the protocol by itself, as state machines |
@@ -98,6 +99,7 @@
 //! # Features
 //!
 //! * `bytestream`, `messages`, `rpc`, `splitc`, on by default: the modules of these names.
+//! * `secure`: the module of this name, which needs a C compiler.
 //! * `metrics`: RPC counts and times calls for the crate `metrics`.
 //! * `serde`: names, addresses, keys, settings and results can be serialised.
 //!
@@ -162,6 +164,8 @@ pub use doorbell_logp as logp;
 pub use doorbell_messages as messages;
 #[cfg(feature = "rpc")]
 pub use doorbell_rpc as rpc;
+#[cfg(feature = "secure")]
+pub use doorbell_secure as secure;
 #[cfg(feature = "splitc")]
 pub use doorbell_splitc as splitc;
 pub use doorbell_transports as transports;
@@ -180,10 +184,13 @@ pub use doorbell_verbs as verbs;
 ///   manager, read and written in place; [`encap`](protocol::encap): the outer headers and the
 ///   ICRC, alone or in runs for segmentation offload; [`payload`](protocol::payload): bytes that
 ///   can only be copied from.
+/// * [`cipher`](protocol::cipher): encrypted packets, and the keys of a connection.
 /// * [`pcap`](protocol::pcap), [`pcapng`](protocol::pcapng): capture files.
 ///   [`time`](protocol::time): a moment, told from outside.
 pub mod protocol {
-    pub use doorbell_core::{cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire};
+    pub use doorbell_core::{
+        cipher, cm, connect, encap, memory, nic, payload, pcap, pcapng, time, wire,
+    };
 }
 
 mod readmes;

@@ -50,6 +50,13 @@ impl QueuePairAddress {
     /// Returns the address of a queue pair of this side.
     pub fn own(nic: &Nic, qpn: Qpn) -> Result<Self, ConnectError> {
         let engine = nic.engine();
+        if engine.with(|adapter| adapter.control().encryption.is_required()) {
+            return Err(ConnectError::Exchange(
+                "it agrees on no keys, and connections must be encrypted here: connect in band, by \
+                 a name, or say that encryption is offered and not required"
+                    .to_owned(),
+            ));
+        }
         let psn = engine.with(|adapter| adapter.control().nic.first_psn());
         Ok(Self { qpn, psn, gid: gid(&engine.address)? })
     }
@@ -160,7 +167,8 @@ impl<K: Kind> Unconnected<K> {
     ///
     /// # Errors
     /// Returns an error when the peer breaks the protocol, can't be reached, or packets of that
-    /// size can't be sent.
+    /// size can't be sent; or when connections must be [encrypted](crate::Config::encryption) here,
+    /// since the exchange agrees on no keys.
     pub async fn exchange(
         self,
         stream: &mut TcpStream,

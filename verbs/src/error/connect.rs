@@ -249,7 +249,8 @@ fn hint(reason: RejectReason) -> &'static str {
              rest after their connections have ended, or too many others ask at this moment"
         }
         RejectReason::UNENCRYPTED => {
-            "; connections must be encrypted there: configure encryption here, too"
+            "; connections must be encrypted there, by keys, a secret or both, as it is configured: \
+             configure the same here"
         }
         RejectReason::NOT_TRUSTED => {
             "; it has refused the handshake: is this side's key among those that may connect, and is \

@@ -3,8 +3,11 @@
 use doorbell_secure::{
     Allowed, FirstUse, Policy, PrivateKey, PublicKey, Secret, Security, Suite, Trust,
 };
+use tokio::net::{TcpListener, TcpStream};
+
 use doorbell_verbs::{
-    Buf, Config, ConnectError, Domain, Encryption, Nic, QueuePair, QueuePairConfig, Region, Rights,
+    Buf, Config, ConnectError, Domain, Encryption, Nic, PathMtu, QueuePair, QueuePairConfig,
+    Region, Rights, Side,
 };
 
 use crate::common::{Runs, SERVICE, brief, run};
@@ -178,6 +181,25 @@ fn where_one_side_requires_encryption_and_the_other_has_none_each_says_so() {
         assert_eq!(met.proved, None);
         says(&met.requester.map(drop).expect_err("refused"), &["must be encrypted"]);
     });
+}
+
+#[test]
+fn where_encryption_is_required_no_connection_is_made_without_keys() {
+    run(Runs::CurrentThread, || async {
+        let nic = nic(Security::by_secret(secret(SECRET))).await;
+        let pair = nic.domain().queue_pair(&QueuePairConfig::default()).expect("there is room");
+        let (mut stream, _other) = tcp_pair().await;
+        let why = pair.exchange(&mut stream, Side::Client, PathMtu::Mtu1024).await;
+        says(&why.map(drop).expect_err("it is refused"), &["agrees on no keys", "in band"]);
+    });
+}
+
+/// Both ends of a TCP connection of this process.
+async fn tcp_pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it has one");
+    let (one, other) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (one.expect("connected"), other.expect("accepted").0)
 }
 
 #[test]
