@@ -154,7 +154,7 @@ fn session(
     Session::new(keys, Box::new(Seals { control, to_remember }), proved)
 }
 
-/// What seals the messages that manage a connection.
+/// The keys that seal the messages that manage a connection.
 #[derive(Debug)]
 struct Seals {
     control: Control,

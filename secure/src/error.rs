@@ -66,7 +66,7 @@ pub enum HandshakeError {
     Malformed {
         /// The message.
         message: Message,
-        /// What is wrong with the content.
+        /// The fault of the message's content.
         why: &'static str,
     },
     /// The peer does not know the shared secret of this process.
@@ -104,7 +104,7 @@ pub enum HandshakeError {
         known: PublicKey,
         /// The key that the peer has now.
         key: PublicKey,
-        /// What an operator does to make the first key forgotten.
+        /// The advice: how an operator has the first key forgotten.
         remedy: String,
     },
     /// The key of a new peer can't be remembered.
@@ -116,17 +116,6 @@ pub enum HandshakeError {
          come. Connect again; if that fails too, look for somebody between the two hosts"
     )]
     TermsChanged,
-    /// The peer proves who it is in another way.
-    #[error(
-        "this process proves itself by {ours}, and the peer by {theirs}: configure both in the \
-         same way"
-    )]
-    Pattern {
-        /// The pattern of this process.
-        ours: Pattern,
-        /// The pattern of the peer.
-        theirs: Pattern,
-    },
     /// The program's private data are too long for the third message.
     #[error("{found} bytes of private data for a handshake, and {most} are the most")]
     PrivateTooLong {

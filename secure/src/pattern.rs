@@ -39,26 +39,6 @@ impl Pattern {
         }
     }
 
-    /// Returns the number that stands for this pattern on the wire. It is never zero.
-    pub const fn code(self) -> u8 {
-        match self {
-            Self::Xx => 1,
-            Self::XxPsk3 => 2,
-            Self::NnPsk0 => 3,
-        }
-    }
-
-    /// Returns the pattern that a number on the wire stands for, or `None` if the number is
-    /// unknown.
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::Xx),
-            2 => Some(Self::XxPsk3),
-            3 => Some(Self::NnPsk0),
-            _ => None,
-        }
-    }
-
     /// Returns how many bytes the first message has. The requester sends it.
     pub const fn first_len(self) -> usize {
         match self {

@@ -23,7 +23,7 @@ pub enum Policy {
     Required,
 }
 
-/// Which public keys a process trusts.
+/// The choice of public keys that a process trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
     /// Every key is trusted. Connections are protected from those who only listen, and not from
@@ -170,15 +170,6 @@ impl Security {
         }
     }
 
-    /// Checks that a peer uses the Noise pattern that this process uses.
-    ///
-    /// # Errors
-    /// When the patterns differ.
-    pub fn check_pattern(&self, theirs: Pattern) -> Result<(), HandshakeError> {
-        let ours = self.pattern();
-        if ours == theirs { Ok(()) } else { Err(HandshakeError::Pattern { ours, theirs }) }
-    }
-
     /// Returns the public key of this process, or `None` if it has only a shared secret.
     pub fn public_key(&self) -> Option<PublicKey> {
         self.private_key().map(PrivateKey::public)
@@ -257,15 +248,5 @@ mod tests {
         let offered = [Suite::ChaCha20Poly1305, Suite::Aes128Gcm];
         assert_eq!(security.choose_suite(&offered), Some(Suite::Aes128Gcm));
         assert_eq!(security.choose_suite(&[Suite::Aes256Gcm]), None);
-    }
-
-    #[test]
-    fn a_peer_that_uses_another_pattern_is_told_apart() {
-        let key = PrivateKey::from_bytes(&[1; 32]);
-        let security = Security::by_key(key, Trust::Anyone).policy(Policy::Offered);
-        assert_eq!(security.demands(), Policy::Offered);
-        assert!(security.check_pattern(Pattern::Xx).is_ok());
-        let why = security.check_pattern(Pattern::NnPsk0).expect_err("another pattern").to_string();
-        assert!(why.contains("keys") && why.contains("shared secret"), "{why}");
     }
 }

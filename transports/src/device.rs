@@ -141,6 +141,8 @@ pub struct Capabilities {
     pub name: &'static str,
     /// The largest path MTU whose packets fit, with all headers around them.
     pub mtu: PathMtu,
+    /// The largest path MTU whose packets fit when they are encrypted, which makes them longer.
+    pub encrypted_mtu: PathMtu,
     /// The most packets that share a frame; 1 if they can't share one.
     pub run: u32,
     /// True if the interface itself cuts such frames into packets, as far as it tells. If it does

@@ -34,5 +34,6 @@ mod replay;
 mod sending;
 
 pub use algorithm::{Cipher, TAG_LEN};
-pub(crate) use keys::ENCRYPTED_FROM;
-pub use keys::{Keys, OVERHEAD, Unopened};
+pub(crate) use keys::{ENCRYPTED_FROM, OVERHEAD};
+pub use keys::{Keys, MOST_ADDED};
+pub(crate) use receiving::Unopened;

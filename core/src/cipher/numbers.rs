@@ -28,7 +28,7 @@ impl Number {
         self.0
     }
 
-    /// Which key it is, modulo 2¹⁶.
+    /// The number of the key, modulo 2¹⁶: how many keys there were before it.
     pub const fn key(self) -> u16 {
         (self.0 >> COUNT_BITS) as u16
     }

@@ -21,7 +21,7 @@ impl Received {
 
 /// The keys of what is received.
 pub(super) struct Receiving {
-    /// Which key the present one is.
+    /// The number of the present key, modulo 2¹⁶: how many keys there were before it.
     key: u16,
     present: Received,
     before: Option<Received>,
@@ -34,57 +34,54 @@ impl Receiving {
         Self { key: 0, present: Received::new(cipher), before: None, next }
     }
 
-    /// Decrypts a packet into `bytes`. Returns whether it is authentic, and has not come before.
+    /// Decrypts a packet into `bytes`, if it is authentic and has not come before.
     pub fn open(
         &mut self,
         number: Number,
         clear: &[u8],
         sealed: &[u8],
         bytes: &mut [u8],
-    ) -> Result<(), Refused> {
-        let ahead = number.key().wrapping_sub(self.key);
-        let known = match ahead {
+    ) -> Result<(), Unopened> {
+        let known = match number.key().wrapping_sub(self.key) {
             0 => &mut self.present,
-            u16::MAX => self.before.as_mut().ok_or(Refused::NotAuthentic)?,
-            1 => return self.open_with_next(number, clear, sealed, bytes),
-            _ => return Err(Refused::NotAuthentic),
+            u16::MAX => self.before.as_mut().ok_or(Unopened::NotAuthentic)?,
+            1 => {
+                if !self.next.open(number.get(), clear, sealed, bytes) {
+                    return Err(Unopened::NotAuthentic);
+                }
+                self.follow();
+                self.present.window.take(number.count());
+                return Ok(());
+            }
+            _ => return Err(Unopened::NotAuthentic),
         };
         if !known.window.is_new(number.count()) {
-            return Err(Refused::CameBefore);
+            return Err(Unopened::CameBefore);
         }
         if !known.cipher.open(number.get(), clear, sealed, bytes) {
-            return Err(Refused::NotAuthentic);
+            return Err(Unopened::NotAuthentic);
         }
         known.window.take(number.count());
         Ok(())
     }
 
-    /// Decrypts the first packet that is sealed with the next key, which is the present one then.
+    /// Goes on to the next key, since the peer has begun to use it.
     #[cold]
-    fn open_with_next(
-        &mut self,
-        number: Number,
-        clear: &[u8],
-        sealed: &[u8],
-        bytes: &mut [u8],
-    ) -> Result<(), Refused> {
-        if !self.next.open(number.get(), clear, sealed, bytes) {
-            return Err(Refused::NotAuthentic);
-        }
+    fn follow(&mut self) {
         let following = self.next.next();
         let next = Received::new(std::mem::replace(&mut self.next, following));
         self.before = Some(std::mem::replace(&mut self.present, next));
         self.key = self.key.wrapping_add(1);
-        self.present.window.take(number.count());
-        Ok(())
     }
 }
 
-/// Why an encrypted packet was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Refused {
-    /// It is not what the peer sealed: it was forged, changed, or belongs elsewhere.
+/// Why an encrypted packet could not be opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Unopened {
+    /// The packet is not what the peer sent: it was forged, changed, moved, or is too short.
+    #[error("an encrypted packet that the peer has not sent so: it was forged, changed or moved")]
     NotAuthentic,
-    /// It, or what is too old to be told from it, has come before.
+    /// The packet has come before, or is too old to be told from one that has.
+    #[error("an encrypted packet that has come before, or is too old to tell")]
     CameBefore,
 }

@@ -40,7 +40,7 @@ impl Sending {
         };
     }
 
-    /// Whether so many packets were sealed with the key that the next one is due.
+    /// Whether the next key is due, since as many packets were sealed with this one as may be.
     pub fn is_due(&self) -> bool {
         self.sealed.load(Ordering::Relaxed) >= self.cipher.most_packets()
     }

@@ -34,8 +34,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         request: &Request,
         private: &[u8],
     ) -> Result<ConnectionId, ConnectionError> {
-        let extensions = self.context.config.extensions.without(Extensions::ENCRYPTION);
-        self.connect_with(way, request, private, extensions)
+        self.connect_with(way, request, private, self.offers_with(Extensions::NONE))
     }
 
     /// Requests a connection whose packets are to be encrypted, with the handshake's first message.
@@ -55,7 +54,7 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         self.connect_with(way, request, handshake, self.offers_with(encryption))
     }
 
-    /// Returns all that is offered with an encryption, of which a handshake is told.
+    /// Returns all that a request offers if it offers this of encryption.
     pub fn offers_with(&self, encryption: Extensions) -> Extensions {
         self.context.config.extensions.without(Extensions::ENCRYPTION) | encryption
     }

@@ -25,24 +25,25 @@ pub(super) struct Peer {
     pub qpn: Qpn,
 }
 
-/// What the messages that establish a connection are about.
+/// The subject of the messages that establish a connection: there are two if packets are to be
+/// encrypted.
 ///
 /// Where packets are to be encrypted, a REQ, a REP and an RTU carry the handshake by which both sides
 /// agree on keys, and only then do a second REP and a second RTU carry what the program says. Without
 /// encryption there is one round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Round {
-    /// The handshake.
+    /// The handshake, by which both sides agree on keys.
     Handshake,
-    /// The terms of the connection, and what the programs have to say.
+    /// The terms of the connection, and the programs' private data.
     Terms,
 }
 
-/// What is known besides of a connection whose packets are to be encrypted.
+/// The state that only a connection has whose packets are to be encrypted.
 pub(super) struct Encrypted {
-    /// What the messages of the moment are about.
+    /// The subject of the messages of the moment.
     round: Round,
-    /// What keeps others from ending the connection.
+    /// The seal by which messages are known that end the connection, once there are keys.
     guard: Option<Box<dyn Guard>>,
 }
 
@@ -100,8 +101,8 @@ pub(super) struct Connection<W> {
     /// The extensions that this side offered, or, if the peer requested the connection, those that
     /// both sides can use.
     pub extensions: Extensions,
-    /// What is known besides of a connection whose packets are to be encrypted.
-    pub encrypted: Option<Box<Encrypted>>,
+    /// The state of encryption, if packets are to be encrypted.
+    encrypted: Option<Box<Encrypted>>,
     /// The message that is sent when no answer comes, or when the peer repeats its own message.
     to_repeat: Option<StoredMad>,
     /// How often `to_repeat` may still be sent because no answer comes.
@@ -175,7 +176,7 @@ impl<W> Connection<W> {
             && rtu.private.as_bytes().first().is_some_and(|&byte| byte != 0)
     }
 
-    /// What the messages of the moment are about.
+    /// Returns the subject of the messages of the moment.
     pub fn round(&self) -> Round {
         self.encrypted.as_ref().map_or(Round::Terms, |encrypted| encrypted.round)
     }
@@ -187,7 +188,7 @@ impl<W> Connection<W> {
         }
     }
 
-    /// What keeps others from ending the connection.
+    /// Returns the seal by which messages are known that end the connection, if there is one.
     pub fn guard(&mut self) -> Option<&mut (dyn Guard + 'static)> {
         self.encrypted.as_mut()?.guard.as_deref_mut()
     }
@@ -206,7 +207,7 @@ impl<W> Connection<W> {
 
     /// Whether a handshake has settled which extensions are used.
     pub fn extensions_are_agreed(&self) -> bool {
-        self.encrypted.is_some() && self.extensions.encrypt() && self.round() == Round::Terms
+        self.extensions.encrypt() && self.round() == Round::Terms
     }
 
     /// Returns the party that the connection waits for, and for how long it has waited.

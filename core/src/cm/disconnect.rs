@@ -4,7 +4,7 @@ use std::hash::Hash;
 
 use crate::planted::{Bug, planted};
 use crate::wire::TransactionId;
-use crate::wire::cm::{Drep, Dreq, PrivateData};
+use crate::wire::cm::{Drep, Dreq, PrivateData, TooLong};
 
 use super::error::ConnectionError;
 use super::event::Why;
@@ -30,7 +30,11 @@ impl<W: Clone + Eq + Hash> ConnectionManager<W> {
         };
         let (local, remote, remote_qpn) = (connection.local(), peer.id, peer.qpn);
         let sealed = connection.guard().map(|guard| guard.seal(Ending::Request, private));
-        let private = PrivateData::new(sealed.as_deref().unwrap_or(private))?;
+        let said = sealed.as_deref().unwrap_or(private);
+        // Of a seal, which takes some of the room, the program knows nothing.
+        let (given, beside) = (private.len(), said.len() - private.len());
+        let private = PrivateData::new(said)
+            .map_err(|TooLong { limit, .. }| TooLong { given, limit: limit - beside })?;
         connection.enter(ConnectionState::DreqSent, context);
         connection.send(Dreq { local, remote, remote_qpn, private }, context);
         connection.wait_to_retry(context);

@@ -38,20 +38,21 @@ impl Extensions {
     /// Packets that are encrypted, with keys that follow from a handshake in which each side shows
     /// its own key.
     pub const ENCRYPTED_BY_KEYS: Self = Self(1 << 2);
-    /// The same, and each side also proves that it knows a secret that both share.
+    /// Packets that are encrypted, with keys that follow from a handshake in which each side shows
+    /// its own key, and proves that it knows a secret that both share.
     pub const ENCRYPTED_BY_KEYS_AND_SECRET: Self = Self(1 << 3);
     /// Packets that are encrypted, with keys that follow from a handshake in which each side proves
     /// that it knows a secret that both share.
     pub const ENCRYPTED_BY_SECRET: Self = Self(1 << 4);
-    /// Encryption by AES-256-GCM.
+    /// The cipher AES-256-GCM.
     pub const AES_256_GCM: Self = Self(1 << 5);
-    /// Encryption by AES-128-GCM.
+    /// The cipher AES-128-GCM.
     pub const AES_128_GCM: Self = Self(1 << 6);
-    /// Encryption by ChaCha20-Poly1305.
+    /// The cipher ChaCha20-Poly1305.
     pub const CHACHA20_POLY1305: Self = Self(1 << 7);
     /// The ways to agree on keys for encrypted packets, of which a request offers one at most.
     pub const ENCRYPTED: Self = Self(7 << 2);
-    /// All that concerns encryption.
+    /// The ways to agree on keys, and the ciphers.
     pub const ENCRYPTION: Self = Self(0x3F << 2);
     /// The set of all extensions that this version knows.
     pub const ALL: Self = Self(0xFF);

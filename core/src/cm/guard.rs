@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Ending {
     /// The request to end the connection (DREQ).
     Request,
-    /// The confirmation (DREP).
+    /// The confirmation that the connection is ended (DREP).
     Confirmation,
 }
 

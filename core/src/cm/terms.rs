@@ -117,7 +117,7 @@ impl Request {
 
     /// Returns the private data of the REQ, which begins with IP addressing where there is any, and
     /// the extensions that are offered at its end.
-    pub(super) fn private(
+    pub(crate) fn private(
         &self,
         application: &[u8],
         extensions: Extensions,

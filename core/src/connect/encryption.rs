@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cipher::Keys;
 use crate::cm::{Ending, Extensions, Guard, Reply, Request};
-use crate::wire::cm::{Mad, Rep};
+use crate::wire::cm::{Mad, Rej, Rep, Req};
 use crate::wire::{CaGuid, CommId, TransactionId};
 
 /// Why a handshake came to nothing. The text says what was tried, what was found, and what to do.
@@ -59,11 +59,11 @@ pub trait Encrypt: fmt::Debug + Send + Sync {
 
 /// An answer to the first message of a handshake.
 pub struct Answered {
-    /// What goes on with the handshake.
+    /// The handshake, which goes on with the peer's next message.
     pub answering: Box<dyn Answering>,
-    /// What is agreed upon.
+    /// The extensions that both sides will use.
     pub agreed: Extensions,
-    /// The second message.
+    /// The handshake's second message.
     pub message: Vec<u8>,
 }
 
@@ -138,7 +138,7 @@ const SEALED: usize = 26;
 /// The bytes of a reply's terms in a sealed message.
 const TERMS: usize = 16;
 
-/// What follows from a handshake: the keys of a connection, and what its peer has proved.
+/// The outcome of a handshake: the keys of a connection, and what its peer has proved.
 pub struct Session {
     /// The keys of its packets, until the queue pair has them.
     keys: Option<Keys>,
@@ -146,7 +146,7 @@ pub struct Session {
     peer: Arc<str>,
 }
 
-/// What seals the messages of a connection, shared by those that send some.
+/// The keys that seal the messages of a connection, shared by those that send some.
 #[derive(Clone, Debug)]
 struct Control(Arc<Mutex<Box<dyn Seal>>>);
 
@@ -180,10 +180,10 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// The most private data of a reply that is sealed, and of a refusal.
+    /// The most private data of a program's in a reply that is sealed.
     pub const MOST_IN_REPLY: usize = Rep::PRIVATE_DATA - SEALED - TERMS;
-    /// The most private data of a refusal that is sealed.
-    pub const MOST_IN_REFUSAL: usize = 148 - SEALED;
+    /// The most private data of a program's in a refusal that is sealed.
+    pub const MOST_IN_REFUSAL: usize = Rej::PRIVATE_DATA - SEALED;
 
     /// Makes a session of its keys, and of what the peer has proved.
     pub fn new(keys: Keys, control: Box<dyn Seal>, peer: impl Into<Arc<str>>) -> Self {
@@ -206,13 +206,13 @@ impl Session {
         Box::new(self.control.clone())
     }
 
-    /// Seals a reply: its terms, and the program's private data.
+    /// Seals the terms of a reply, and the private data of the program that accepts.
     pub fn seal_reply(&self, reply: &Reply, private: &[u8]) -> Vec<u8> {
         let bytes = [&terms_of_reply(reply)[..], private].concat();
         self.control.with(|seal| seal.seal(kind::REPLY, &bytes))
     }
 
-    /// Opens a reply. Returns the program's private data, if the reply has these terms, and the peer
+    /// Opens a sealed reply. Returns the private data of the peer's program, if the reply has these terms, and the peer
     /// has sealed it.
     pub fn open_reply(&self, reply: &Reply, sealed: &[u8]) -> Option<Vec<u8>> {
         let bytes = self.control.with(|seal| seal.open(kind::REPLY, sealed))?;
@@ -240,15 +240,16 @@ pub fn seal_refusal(seal: &mut dyn Seal, private: &[u8]) -> Vec<u8> {
     seal.seal(kind::REFUSAL, private)
 }
 
-/// Returns what of a request is in the clear, for the handshake: its terms, and what is offered.
+/// Returns what of a request is in the clear, for the handshake: its REQ with nothing but its terms
+/// and its IP addressing, and what is offered.
 pub fn clear_of(request: &Request, offered: Extensions) -> Vec<u8> {
-    let private = [0; crate::wire::cm::Req::PRIVATE_DATA];
+    // Without a program's private data, there is room for the addressing.
+    let addressing = request.private(&[], Extensions::NONE);
+    let (private, _) = addressing.unwrap_or(([0; Req::PRIVATE_DATA], Extensions::NONE));
     let message = request.message(CommId(0), CaGuid(0), &private);
     let mut bytes = [0; Mad::LEN];
     Mad { transaction: TransactionId(0), message: message.into() }.emit(&mut bytes);
-    let ports = format!("{:?}", request.addressing);
-    [&b"Doorbell encryption 1"[..], &bytes, &offered.bits().to_be_bytes(), ports.as_bytes()]
-        .concat()
+    [&b"Doorbell encryption 1"[..], &bytes, &offered.bits().to_be_bytes()].concat()
 }
 
 /// Returns the terms of a reply as bytes.

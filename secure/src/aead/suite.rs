@@ -16,32 +16,13 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// All suites, in the order of their codes.
+    /// The list of all suites: those of AES first, the one with the longer key in front.
     pub const ALL: [Self; 3] = [Self::Aes256Gcm, Self::Aes128Gcm, Self::ChaCha20Poly1305];
 
     /// Returns the suites that this processor computes fast, the preferred one first. Without
     /// instructions for AES, the only suite is ChaCha20-Poly1305: AES in plain code is slow.
     pub fn fast_here() -> &'static [Self] {
         if has_aes() { &Self::ALL } else { &[Self::ChaCha20Poly1305] }
-    }
-
-    /// Returns the number that stands for this suite on the wire. It is never zero.
-    pub const fn code(self) -> u8 {
-        match self {
-            Self::Aes256Gcm => 1,
-            Self::Aes128Gcm => 2,
-            Self::ChaCha20Poly1305 => 3,
-        }
-    }
-
-    /// Returns the suite that a number on the wire stands for, or `None` if the number is unknown.
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::Aes256Gcm),
-            2 => Some(Self::Aes128Gcm),
-            3 => Some(Self::ChaCha20Poly1305),
-            _ => None,
-        }
     }
 
     /// Returns the name of the algorithm, such as `AES-256-GCM`.

@@ -16,11 +16,11 @@ pub struct Acceptor {
     security: Security,
 }
 
-/// What an acceptor has at the end of a handshake.
+/// The outcome of a handshake for the acceptor: keys, and who the requester is.
 pub struct Established {
     /// The keys of the session.
     pub keys: SessionKeys,
-    /// What the requester has proved.
+    /// The identity that the requester has proved.
     pub peer: PeerIdentity,
     /// The private data of the requester's program.
     pub private: Vec<u8>,

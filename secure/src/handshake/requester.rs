@@ -17,7 +17,7 @@ pub struct Requester {
 }
 
 impl Requester {
-    /// Begins a handshake. Returns the first message, of [`Pattern::first_len`] bytes.
+    /// Begins the handshake of a connection that this process requests. Returns the first message, of [`Pattern::first_len`] bytes.
     ///
     /// The prologue is what the request has in clear: the acceptor must give the same bytes.
     ///

@@ -393,11 +393,3 @@ fn both_sides_log_the_same_secrets_for_a_capture() {
     let debug = format!("{:?} {:?}", ended.requester, ended.acceptor);
     assert!(!debug.contains("secret") && debug.len() < 200, "{debug}");
 }
-
-#[test]
-fn codes_of_patterns_are_unique_and_unknown_codes_are_none() {
-    for code in 0..=u8::MAX {
-        let pattern = Pattern::from_code(code);
-        assert_eq!(pattern.map(Pattern::code), (1..=3).contains(&code).then_some(code));
-    }
-}

@@ -22,7 +22,7 @@ pub enum IdentityError {
     /// A file could not be written.
     #[error("writing the {what} to {}: {why}", path.display())]
     Unwritable {
-        /// What the file should get.
+        /// The content that the file was to get.
         what: &'static str,
         /// The path of the file.
         path: PathBuf,

@@ -12,7 +12,7 @@ use crate::aead::{Suite, cipher};
 use crate::identity::PublicKey;
 use crate::identity::hex::Hex;
 
-/// What a peer has proved in a handshake.
+/// The identity that a peer has proved in a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PeerIdentity {
     /// The peer has the private key that belongs to this public key.

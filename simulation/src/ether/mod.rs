@@ -185,6 +185,7 @@ impl Ether {
             capabilities: Capabilities {
                 name: "fabric",
                 mtu: PathMtu::Mtu4096,
+                encrypted_mtu: PathMtu::Mtu4096,
                 run: 1,
                 segmentation: false,
                 checksum: false,

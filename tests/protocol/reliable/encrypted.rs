@@ -1,6 +1,7 @@
 //! Encrypted connections, and somebody on the path who reads, repeats, changes and forges packets:
 //! nothing that the peer has not sent changes memory or state, and nothing secret is in the clear.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorbell_core::cipher::Keys;
@@ -106,8 +107,10 @@ fn keys_follow_each_other_without_a_pause() {
 /// Somebody on the path, who has seen packets of several connections between two nodes.
 struct Adversary {
     dice: Dice,
-    /// What was seen, and where it went.
+    /// The packets that were seen, each with the queue pair that it went to.
     seen: Vec<(Qpn, Vec<u8>)>,
+    /// The numbers that were used, each with the queue pair that its packet went to.
+    numbers: BTreeSet<(Qpn, u64)>,
     /// How much of the recording was read.
     read: usize,
 }
@@ -125,6 +128,9 @@ impl Adversary {
             if let Some(Ok(packet)) = arrival.next() {
                 let bth = packet.headers.bth;
                 assert_eq!(bth.opcode(), Opcode::Encrypted, "in the clear");
+                let number = packet.payload[..8].try_into().expect("it begins with a number");
+                let is_new = self.numbers.insert((bth.destination(), u64::from_be_bytes(number)));
+                assert!(is_new, "a number was used twice");
                 let sealed = [&bth.to_bytes()[..], packet.payload].concat();
                 self.seen.push((bth.destination(), sealed));
             }
@@ -187,7 +193,8 @@ impl Adversary {
         let payload: &[u8] = match opcode {
             Opcode::RcWriteOnly | Opcode::RcSendOnly | Opcode::RcReadResponseOnly => &[0xEE; 8],
             Opcode::Cnp => &[0; 16],
-            Opcode::Encrypted => &[0xEE; 60],
+            // Of any length, also too short for a number and a tag, and longer than any packet.
+            Opcode::Encrypted => &[0xEE; 5000][..self.dice.pick(&[0, 7, 8, 23, 24, 25, 60, 5000])],
             _ => &[],
         };
         let bth = Bth::new(opcode, qpn, psn).with_ack_request(true);
@@ -218,7 +225,7 @@ fn whatever_somebody_on_the_path_sends_nothing_changes() {
         two.fabric.network.start_recording(1 << 24);
 
         let (region, lent) = two.b.open(&mut two.fabric, 4096);
-        let mut adversary = Adversary { dice, seen: Vec::new(), read: 0 };
+        let mut adversary = Adversary { dice, seen: Vec::new(), numbers: BTreeSet::new(), read: 0 };
         for round in 0..30_u64 {
             let bytes = [round as u8 + 1; 1500];
             two.a.post(WorkRequest::write(round, at(&lent, 8), lent.rkey, Buf::from(&bytes[..])));

@@ -62,6 +62,7 @@ impl<P: Peers> Raw<P> {
         let capabilities = Capabilities {
             name,
             mtu: interface.mtu,
+            encrypted_mtu: interface.encrypted_mtu,
             run,
             segmentation: run > 1 && interface.segments(),
             checksum: run > 1,

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use doorbell_core::cipher::MOST_ADDED;
 use doorbell_core::wire::PathMtu;
 
 use crate::device::Trouble;
@@ -15,6 +16,8 @@ pub struct BoundInterface {
     index: u32,
     /// The largest path MTU that fitted the interface when the device was opened.
     pub mtu: PathMtu,
+    /// The largest path MTU whose encrypted packets fitted it.
+    pub encrypted_mtu: PathMtu,
 }
 
 impl BoundInterface {
@@ -36,8 +39,13 @@ impl BoundInterface {
             return Err(DeviceError::Down { device, interface });
         }
         let (mtu, least) = (found.mtu, PathMtu::LEAST_INTERFACE as u32);
+        let left = (mtu as usize).saturating_sub(MOST_ADDED);
+        // An interface for the shortest packets alone has no room for them when they are encrypted.
+        let encrypted_mtu = PathMtu::fitting(left).unwrap_or(PathMtu::Mtu256);
         match PathMtu::fitting(mtu as usize) {
-            Some(mtu) => Ok((Self { name: interface, index: found.index, mtu }, found)),
+            Some(mtu) => {
+                Ok((Self { name: interface, index: found.index, mtu, encrypted_mtu }, found))
+            }
             None => Err(DeviceError::SmallMtu { device, interface, mtu, least }),
         }
     }

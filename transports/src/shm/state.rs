@@ -127,6 +127,7 @@ impl Shm {
             capabilities: Capabilities {
                 name: "shm",
                 mtu: PathMtu::Mtu4096,
+                encrypted_mtu: PathMtu::Mtu4096,
                 run: 1,
                 segmentation: false,
                 checksum: false,

@@ -167,6 +167,7 @@ impl Udp {
             capabilities: Capabilities {
                 name: NAME,
                 mtu: interface.mtu,
+                encrypted_mtu: interface.encrypted_mtu,
                 run: run_most,
                 segmentation: run_most > 1 && interface.segments(),
                 checksum: true,

@@ -41,6 +41,7 @@ impl InMemory {
         let capabilities = Capabilities {
             name: "in-memory",
             mtu: PathMtu::Mtu4096,
+            encrypted_mtu: PathMtu::Mtu4096,
             run: 1,
             segmentation: false,
             checksum: false,

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use doorbell_core::cm::Request;
+use doorbell_core::connect::Session;
 use doorbell_core::wire::cm::RejectReason;
 
 use super::reach::leads_to;
-use crate::control::{ConnectionRequest, ControlOp};
+use crate::control::{ConnectionRequest, ControlOp, check_fits};
 use crate::error::ConnectError;
 use crate::link::Private;
 use crate::nic::Nic;
@@ -80,6 +81,9 @@ impl Incoming {
         let nic = self.nic.clone();
         let asked = self.decide();
         let (id, reason) = (asked.id, RejectReason::CONSUMER);
+        if asked.session.is_some() {
+            check_fits(private, Session::MOST_IN_REFUSAL)?;
+        }
         let sealed = asked.session.as_ref().map(|session| session.seal_refusal(private));
         let private = sealed.as_deref().unwrap_or(private);
         Ok(nic.engine().with(|adapter| adapter.control().manager.reject(id, reason, private))?)

@@ -74,8 +74,9 @@ impl Control {
             Err(not) => {
                 tracing::warn!(from = %host_of(way.way()), why = %not.why, "a peer was refused");
                 let text = not.why.to_string();
-                let said = &text.as_bytes()[..text.len().min(Session::MOST_IN_REFUSAL)];
-                let sealed = not.control.map(|mut control| seal_refusal(control.as_mut(), said));
+                let said = &text[..text.floor_char_boundary(Session::MOST_IN_REFUSAL)];
+                let seal = |mut control| seal_refusal(Box::as_mut(&mut control), said.as_bytes());
+                let sealed = not.control.map(seal);
                 (RejectReason::NOT_TRUSTED, sealed.unwrap_or_default())
             }
         };

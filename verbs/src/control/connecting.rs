@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use doorbell_core::cipher::Keys;
 use doorbell_core::cm::{self, ConnectionId, Extensions, Reply, Request, Why};
 use doorbell_core::connect::{Agreement, Route, Session};
-use doorbell_core::encap::{Path, PathId};
+use doorbell_core::encap::Path;
 use doorbell_core::nic::{self, Change, ChangeError, Sending, State};
 use doorbell_core::wire::cm::{
     CmPort, InitiatorDepth, IpCm, IpPair, RejectReason, ResponderResources,
@@ -14,10 +13,11 @@ use doorbell_core::wire::{Gid, Psn, Qpn, ServiceId};
 use tokio::sync::oneshot;
 
 use super::connections::{Accepted, Answered, Entry, Outgoing, Stage};
+use super::encryption::check_fits;
 use super::listeners::ConnectionRequest;
 use super::state::Control;
 use crate::error::{ConnectError, Target};
-use crate::link::{ConnectionState, Ending, Link, Private, Way};
+use crate::link::{ConnectionState, Ending, Link, Private};
 
 impl Control {
     /// Asks a peer for a connection. The returned receiver yields the outcome.
@@ -99,10 +99,12 @@ impl Control {
         };
         let agreement = Agreement::responders(&request, &reply);
         let target = Target { peer, service: request.service };
-        let keys = session.as_mut().and_then(Session::take_keys);
-        let connection = self.connection(link, (&agreement, id), &way, (extensions, keys));
-        let sealed = session.as_ref().map(|session| session.seal_reply(&reply, private));
+        let sealed = sealed_reply(session.as_ref(), &reply, private).inspect_err(|_| {
+            let _ = self.manager.reject(id, RejectReason::CONSUMER, &[]);
+        })?;
         let private = sealed.as_deref().unwrap_or(private);
+        let path = encrypted(self.path(link, &way), session.as_mut())?;
+        let connection = self.connection((&agreement, id), path, extensions);
         let receives = Change::ReadyToReceive(Box::new(connection));
         let changed = self
             .nic
@@ -156,10 +158,10 @@ impl Control {
         &mut self,
         link: &Link,
         (agreement, id): (&Agreement, ConnectionId),
-        way: &Way,
-        (extensions, keys): (Extensions, Option<Keys>),
+        path: Path,
+        extensions: Extensions,
     ) -> Result<(), ChangeError> {
-        let connection = self.connection(link, (agreement, id), way, (extensions, keys));
+        let connection = self.connection((agreement, id), path, extensions);
         self.nic.change(link.qpn, agreement.init(link.terms.rights))?;
         self.nic.change(link.qpn, Change::ReadyToReceive(Box::new(connection)))?;
         self.nic.change(link.qpn, self.sending(agreement, extensions))?;
@@ -171,17 +173,10 @@ impl Control {
     /// agreed upon them.
     fn connection(
         &mut self,
-        link: &Link,
         (agreement, id): (&Agreement, ConnectionId),
-        way: &Way,
-        (extensions, keys): (Extensions, Option<Keys>),
+        path: Path,
+        extensions: Extensions,
     ) -> nic::Connection {
-        let path = self.path(link, way);
-        let path = match keys {
-            // What encrypts is a network, whose packets have outer headers.
-            Some(keys) => path.encrypted(keys).unwrap_or_else(|| Path::link(PathId(0))),
-            None => path,
-        };
         let peer_guid = self.manager.peer(id);
         nic::Connection { peer_guid, ..agreement.connection(path, extensions) }
     }
@@ -225,9 +220,9 @@ pub(crate) fn replied(
     let Outgoing { request, way, target, answer, .. } = *outgoing;
     let agreement = Agreement::requesters(&request, reply);
     let ready = opened.and_then(|(private, mut session)| {
-        let keys = session.as_mut().and_then(Session::take_keys);
+        let path = encrypted(control.path(&link, &way), session.as_mut())?;
         control
-            .ready(&link, (&agreement, id), &way, (extensions, keys))
+            .ready(&link, (&agreement, id), path, extensions)
             .map_err(|why| not_ready(&link, why, target))?;
         control.manager.ready(id, &[])?;
         Ok(private)
@@ -264,6 +259,28 @@ pub(crate) fn established(control: &mut Control, id: ConnectionId, private: Vec<
             answer.send(Err(not_ready(&link, why, target)))
         }
     };
+}
+
+/// Returns the path of a connection, encrypted if there is a session.
+fn encrypted(path: Path, session: Option<&mut Session>) -> Result<Path, ConnectError> {
+    match session.and_then(Session::take_keys) {
+        Some(keys) => path.encrypted(keys).ok_or_else(|| {
+            let why = "the way to the peer is a link without headers, which can't be encrypted";
+            ConnectError::Handshake(why.into())
+        }),
+        None => Ok(path),
+    }
+}
+
+/// Seals a reply and a program's private data, if there is a session.
+fn sealed_reply(
+    session: Option<&Session>,
+    reply: &Reply,
+    private: &[u8],
+) -> Result<Option<Vec<u8>>, ConnectError> {
+    let Some(session) = session else { return Ok(None) };
+    check_fits(private, Session::MOST_IN_REPLY)?;
+    Ok(Some(session.seal_reply(reply, private)))
 }
 
 /// Returns the error of a queue pair that could not be made ready. If the queue pair broke or was

@@ -22,7 +22,7 @@ pub(crate) struct ConnectionRequest {
     pub request: Box<Request>,
     pub extensions: Extensions,
     pub private: Private,
-    /// What a handshake has settled, if the connection is encrypted.
+    /// The outcome of the handshake, if the connection is to be encrypted.
     pub session: Option<Session>,
 }
 

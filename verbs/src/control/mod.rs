@@ -26,6 +26,7 @@ mod teardown;
 mod turn;
 
 pub use encryption::Encryption;
+pub(crate) use encryption::check_fits;
 pub(crate) use grants::{Absent, Granted, MOST_UNTAKEN, granted_as};
 pub(crate) use listeners::{ConnectionRequest, Listening, RequestQueue};
 pub(crate) use operations::{ControlOp, ControlQueue, DroppedQueuePair, LingeringQueue};

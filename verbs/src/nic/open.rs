@@ -102,7 +102,7 @@ impl Nic {
         config: Config,
     ) -> Result<Self, OpenError> {
         config.check(numbering)?;
-        let Capabilities { mtu, lossless, run, labels, .. } = *device.capabilities();
+        let Capabilities { lossless, run, labels, .. } = *device.capabilities();
         let owner = sharing.is_none();
         if config.paths > 1 && !(labels && config.selective_repeat) {
             let why = "several routes need selective repeat and a device that sends from any port";
@@ -150,7 +150,10 @@ impl Nic {
         let manager = ConnectionManager::new(manager, seeds.seed(1)?)?;
         let control_config = ControlConfig {
             sharing,
-            mtu,
+            mtu: match encryption.offers().encrypt() {
+                true => device.capabilities().encrypted_mtu,
+                false => device.capabilities().mtu,
+            },
             patience: config.keep_alive.busy,
             connect_timeout: config.connect_timeout,
             sharing_network: NetworkSharing {

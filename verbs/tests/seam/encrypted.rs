@@ -1,5 +1,6 @@
 //! Encrypted connections over sockets: who is let in, and what each side is told.
 
+use doorbell_kit::lab;
 use doorbell_secure::{
     Allowed, FirstUse, Policy, PrivateKey, PublicKey, Secret, Security, Suite, Trust,
 };
@@ -10,7 +11,7 @@ use doorbell_verbs::{
     Region, Rights, Side,
 };
 
-use crate::common::{Runs, SERVICE, brief, run};
+use crate::common::{Over, Runs, SERVICE, brief, names, run};
 use crate::errors::says;
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
@@ -30,9 +31,9 @@ fn secret(bytes: &[u8]) -> Secret {
     Secret::new(bytes).expect("it is long enough")
 }
 
-async fn nic(encryption: impl Into<Encryption>) -> Nic {
+async fn nic(device: &str, encryption: impl Into<Encryption>) -> Nic {
     let config = Config { encryption: encryption.into(), ..brief() };
-    Nic::builder().config(config).open("udp:127.0.0.1:0").await.expect("it opens")
+    Nic::builder().config(config).open(device).await.expect("it opens")
 }
 
 /// What the two sides are told of a connection between NICs with these encryptions.
@@ -47,7 +48,16 @@ struct Met {
 }
 
 async fn meet(requester: impl Into<Encryption>, acceptor: impl Into<Encryption>) -> Met {
-    let nics = [nic(requester).await, nic(acceptor).await];
+    meet_over(Over::Udp, requester, acceptor).await
+}
+
+async fn meet_over(
+    over: Over,
+    requester: impl Into<Encryption>,
+    acceptor: impl Into<Encryption>,
+) -> Met {
+    let [one, other] = names(over);
+    let nics = [nic(&one, requester).await, nic(&other, acceptor).await];
     let mut listener = nics[1].listen(SERVICE).await.expect("nobody else listens");
     let name = listener.name();
     let domain = nics[1].domain();
@@ -95,17 +105,17 @@ async fn works(met: Met) {
     let Met { requester, acceptor, domain, .. } = met;
     let one = requester.expect("connected");
     let other = acceptor.expect("it was asked").expect("accepted");
-    let region = Region::new(64);
+    let region = Region::new(1 << 16);
     let lent = domain.register(region, Rights::REMOTE).expect("there is room");
     let (sent, received) =
         tokio::join!(one.send(&b"a secret"[..]), other.recv(Buf::with_capacity(64)));
     sent.expect("it arrives");
     assert_eq!(&received.expect("it has come").data[..], b"a secret");
-    let there = lent.remote().at(0, 14).expect("it is inside");
-    one.write(&b"another secret"[..], there).await.expect("it is carried out");
-    let mut read = [0; 14];
-    lent.read_at(0, &mut read).expect("it is inside");
-    assert_eq!(&read, b"another secret");
+    let long: Vec<u8> = (0..20_000).map(|at: u32| (at * 7) as u8).collect();
+    let there = lent.remote().at(0, 20_000).expect("it is inside");
+    one.write(Buf::from(&long[..]), there).await.expect("it is carried out");
+    let read = one.read(Buf::with_capacity(20_000), there).await.expect("it is carried out");
+    assert!(read[..] == long[..]);
 }
 
 #[test]
@@ -133,6 +143,46 @@ fn who_has_the_keys_or_the_secret_is_let_in_and_known() {
             assert_eq!(met.proved, Some(Some("shared secret".to_owned())));
             works(met).await;
         }
+    });
+}
+
+/// Packets are longer encrypted. On an interface that plain ones just fitted, every long one was lost.
+#[test]
+fn the_longest_packets_fit_the_interface_encrypted_too() {
+    lab::test(|lab| {
+        lab.loopback("a0", "b0", 4180).expect("a cable");
+        run(Runs::CurrentThread, || async {
+            for over in [Over::Packet, Over::PacketV2] {
+                let by = Security::by_secret(secret(SECRET));
+                works(meet_over(over, by.clone(), by).await).await;
+            }
+        });
+    });
+}
+
+#[test]
+fn private_data_that_has_no_room_beside_a_seal_is_refused_with_the_room_that_there_is() {
+    run(Runs::CurrentThread, || async {
+        let by = || Security::by_secret(secret(SECRET));
+        let nics = [nic("udp:127.0.0.1:0", by()).await, nic("udp:127.0.0.1:0", by()).await];
+        let mut listener = nics[1].listen(SERVICE).await.expect("nobody else listens");
+        let name = listener.name();
+        let pair = |nic: &Nic| {
+            nic.domain().queue_pair(&QueuePairConfig::default()).expect("there is room")
+        };
+        let asked = async {
+            let why = pair(&nics[0]).connect(name.clone(), &[1; 93]).await;
+            says(&why.map(drop).expect_err("too long"), &["93 bytes", "92"]);
+            let why = pair(&nics[0]).connect(name.clone(), &[1; 92]).await;
+            assert!(why.is_err(), "the acceptor has taken it back");
+        };
+        let accepts = async {
+            let incoming = listener.accept().await.expect("it listens");
+            assert_eq!(incoming.private()[..], [1; 92]);
+            let why = pair(&nics[1]).accept(incoming, &[2; 155]).await;
+            says(&why.map(drop).expect_err("too long"), &["155 bytes", "154"]);
+        };
+        tokio::join!(asked, accepts);
     });
 }
 
@@ -186,7 +236,7 @@ fn where_one_side_requires_encryption_and_the_other_has_none_each_says_so() {
 #[test]
 fn where_encryption_is_required_no_connection_is_made_without_keys() {
     run(Runs::CurrentThread, || async {
-        let nic = nic(Security::by_secret(secret(SECRET))).await;
+        let nic = nic("udp:127.0.0.1:0", Security::by_secret(secret(SECRET))).await;
         let pair = nic.domain().queue_pair(&QueuePairConfig::default()).expect("there is room");
         let (mut stream, _other) = tcp_pair().await;
         let why = pair.exchange(&mut stream, Side::Client, PathMtu::Mtu1024).await;

@@ -28,7 +28,7 @@ impl Nic {
     /// Hands a packet to its queue pair, or drops it.
     #[inline(always)]
     fn dispatch<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>, info: OpcodeInfo) {
-        let Self { common, pairs, numbers, .. } = self;
+        let Self { common, pairs, numbers, opened, .. } = self;
         common.counters.received += 1;
         let bth = packet.headers.bth;
         let Some(pair) = find(pairs, *numbers, bth.destination()) else {
@@ -44,49 +44,10 @@ impl Nic {
             return self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
         }
         if pair.encrypts() {
-            return self.open(flow, packet);
+            return pair.open(opened, flow, packet, common);
         }
         if !pair.deliver(flow, packet, info, common) {
             self.reject_undelivered(flow.link(), info, bth.destination(), bth.psn());
-        }
-    }
-
-    /// Opens a packet for a queue pair whose packets are encrypted, and hands what was in it to the
-    /// queue pair. It is opened into memory of the NIC, so that nobody reads what is not authentic.
-    #[inline(never)]
-    fn open<P: Payload>(&mut self, flow: Flow<'_>, packet: &Packet<P>) {
-        let Self { common, pairs, numbers, opened, .. } = self;
-        let bth = packet.headers.bth;
-        let Some(pair) = find(pairs, *numbers, bth.destination()) else { return };
-        let keys = pair.path.as_mut().and_then(Path::keys_mut);
-        let (Some(keys), Some(sealed)) = (keys, packet.payload.as_bytes()) else { return };
-        if bth.opcode() != Opcode::Encrypted {
-            common.counters.not_authentic += 1;
-            return;
-        }
-        if opened.is_empty() {
-            *opened = vec![0; LONGEST_OPENED].into();
-        }
-        keys.renew_if_due();
-        let inner = match keys.open(&bth, sealed, opened) {
-            Ok((code, behind)) => Inner::of(&bth, code, behind),
-            Err(Unopened::CameBefore) => {
-                common.counters.came_before += 1;
-                return;
-            }
-            Err(_) => {
-                common.counters.not_authentic += 1;
-                return;
-            }
-        };
-        pair.note_way(flow, common);
-        match inner {
-            Ok(inner) if pair.take_fast_path(inner.bth, inner.behind, common) => {}
-            Ok(Inner { packet, .. }) => {
-                let info = packet.headers.bth.opcode().info();
-                pair.deliver(flow, &packet, *info, common);
-            }
-            Err(why) => self.malformed(why),
         }
     }
 }
@@ -114,6 +75,47 @@ impl<'b> Inner<'b> {
 }
 
 impl QueuePair {
+    /// Opens a packet that is encrypted, and takes what was in it. It is opened into memory of the
+    /// NIC, so that nobody reads what is not authentic.
+    #[inline(never)]
+    fn open<P: Payload>(
+        &mut self,
+        opened: &mut Box<[u8]>,
+        flow: Flow<'_>,
+        packet: &Packet<P>,
+        common: &mut Common,
+    ) {
+        let bth = packet.headers.bth;
+        let keys = self.path.as_mut().and_then(Path::keys_mut);
+        let (Opcode::Encrypted, Some(keys), Some(sealed)) =
+            (bth.opcode(), keys, packet.payload.as_bytes())
+        else {
+            common.counters.not_authentic += 1;
+            return;
+        };
+        if opened.is_empty() {
+            *opened = vec![0; LONGEST_OPENED].into();
+        }
+        keys.renew_if_due();
+        let inner = match keys.open(&bth, sealed, opened) {
+            Ok((code, behind)) => Inner::of(&bth, code, behind),
+            Err(Unopened::CameBefore) => return common.counters.came_before += 1,
+            Err(Unopened::NotAuthentic) => return common.counters.not_authentic += 1,
+        };
+        self.note_way(flow, common);
+        match inner {
+            Ok(inner) if self.take_fast_path(inner.bth, inner.behind, common) => {}
+            Ok(Inner { packet, .. }) => {
+                let info = packet.headers.bth.opcode().info();
+                self.deliver(flow, &packet, *info, common);
+            }
+            Err(why) => {
+                tracing::trace!(%why, "malformed");
+                common.counters.malformed += 1;
+            }
+        }
+    }
+
     /// Takes a packet that came by the connection, and is authentic if its packets are encrypted.
     /// Returns false if it is of a service that the queue pair does not have.
     #[inline(always)]

@@ -33,7 +33,6 @@ impl QueuePair {
     /// Whether a packet came by the path that leads to the peer.
     #[inline]
     pub fn belongs_to_connection(&mut self, flow: Flow<'_>, common: &mut Common) -> bool {
-        let qpn = self.number();
         let Some(path) = &self.path else { return false };
         match flow {
             _ if flow.number() == self.known_flow => true,
@@ -47,24 +46,20 @@ impl QueuePair {
             Flow::Network(number, outer) => {
                 let (source, destination) = outer.hosts();
                 let ours = path.outer().hosts() == (destination, source);
-                if ours {
+                // Where packets are encrypted, a flow proves nothing.
+                if ours && !self.encrypts() {
                     // Packets that are marked have a flow of their own, and are always looked at.
-                    // Where packets are encrypted, a flow proves nothing.
-                    if !outer.is_marked() && !self.encrypts() {
+                    if !outer.is_marked() {
                         self.known_flow = number;
                     }
-                    if path.outer().ethernet().destination != outer.ethernet().source
-                        && !self.encrypts()
-                    {
-                        common.raise(Event::PathChanged(qpn), &mut self.path_changed_pending);
-                    }
+                    self.note_way(flow, common);
                 }
                 ours
             }
         }
     }
 
-    /// Notes the way by which a packet came that is authentic: the peer may have moved.
+    /// Notes by which way a packet of the peer's came: the peer may have moved to another port.
     pub fn note_way(&mut self, flow: Flow<'_>, common: &mut Common) {
         let qpn = self.number();
         if let (Flow::Network(_, outer), Some(path)) = (flow, &self.path)

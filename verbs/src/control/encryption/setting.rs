@@ -13,7 +13,7 @@ use doorbell_core::connect::Encrypt;
 pub struct Encryption(Option<Arc<dyn Encrypt>>);
 
 impl Encryption {
-    /// No encryption.
+    /// The setting with which connections are in the clear.
     pub const OFF: Self = Self(None);
 
     /// Makes it of what encrypts.

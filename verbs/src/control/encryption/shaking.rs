@@ -6,7 +6,7 @@ use doorbell_core::wire::cm::RejectReason;
 /// How far the handshake of a connection that this side requests has come.
 #[derive(Default)]
 pub(in crate::control) enum Shaking {
-    /// There is none: the connection is not to be encrypted.
+    /// The connection is not to be encrypted, and so there is no handshake.
     #[default]
     Clear,
     /// The first message was sent.
